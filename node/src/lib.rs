@@ -1,1 +1,6 @@
-//! Placeholder.
+//! One Holdfast member: its Raft groups, their leases, watches and snapshots, and the endpoints that clients talk to.
+//!
+//! This crate knows processes, disks, clocks and sockets. It does not know the rules of locking: those are the pure
+//! crates `holdfast-locktable` and `holdfast-partitioner`.
+
+pub mod raft;
