@@ -1,0 +1,391 @@
+//! What endpoints are asked and answer, before it becomes JSON or protobuf.
+
+use bytes::Bytes;
+use holdfast_locktable::{
+    command::{RequestId, Wait},
+    ids::{Revision, SessionId, Token},
+    metadata::Metadata,
+    name::Name,
+};
+use holdfast_partitioner::{GroupId, MapEpoch};
+use serde::{Deserialize, Serialize};
+
+use crate::raft::types::MemberId;
+
+/// Shortest TTL of a session in milliseconds.
+pub const MIN_TTL_MS: u64 = 1_000;
+/// Longest TTL of a session in milliseconds.
+pub const MAX_TTL_MS: u64 = 86_400_000;
+/// TTL of a session that does not ask for one, in milliseconds.
+pub const DEFAULT_TTL_MS: u64 = 10_000;
+/// Longest wait limit in milliseconds.
+pub const MAX_WAIT_MS: u64 = 3_600_000;
+
+/// A session that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionOpened {
+    /// Its id.
+    pub session: SessionId,
+    /// Its TTL in milliseconds.
+    pub ttl_ms: u64,
+}
+
+/// The answer to one keepalive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepaliveAck {
+    /// The session's TTL in milliseconds: how long it lives from the sending of this keepalive.
+    pub ttl_ms: u64,
+    /// One line per lock group (rule R3): a lock's own deadline moves only by its own group's renewal.
+    pub groups: Vec<GroupLease>,
+}
+
+/// How one group answered a keepalive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupLease {
+    /// The group.
+    pub group: GroupId,
+    /// What it said.
+    pub state: LeaseState,
+}
+
+/// What a group says of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaseState {
+    /// Renewed for a full TTL.
+    Renewed,
+    /// Not known there: it holds nothing in this group.
+    Unknown,
+    /// It has ended, or is being ended.
+    Lost,
+    /// The group did not answer in time.
+    Unavailable,
+}
+
+/// Asks for a lock, or campaigns in an election.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcquireRequest {
+    /// The queue.
+    pub name: Name,
+    /// Who asks.
+    pub session: SessionId,
+    /// Makes a repeat harmless.
+    pub request: RequestId,
+    /// Try or wait.
+    pub wait: Wait,
+    /// Shown to operators.
+    pub metadata: Metadata,
+    /// A candidate's value; empty for locks.
+    pub value: Bytes,
+}
+
+/// A grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// The fencing token.
+    pub token: Token,
+    /// The group that owns the lock: whose keepalive answers count for it.
+    pub group: GroupId,
+}
+
+/// An operator's forced release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForceRelease {
+    /// The queue.
+    pub name: Name,
+    /// The token the operator saw.
+    pub token: Token,
+    /// Why, for the audit log; not empty.
+    pub reason: String,
+    /// Who, for the audit log.
+    pub actor: String,
+}
+
+/// A page of locks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockPage {
+    /// Locks in name order.
+    pub locks: Vec<LockView>,
+    /// Where the next page starts; absent on the last.
+    pub next_cursor: Option<String>,
+    /// Groups that had no leader, so that their locks are missing here.
+    pub unavailable_groups: Vec<GroupId>,
+}
+
+/// One lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockView {
+    /// Its name as users write it.
+    pub name: String,
+    /// The group that owns it.
+    pub group: GroupId,
+    /// Who holds it.
+    pub holder: Option<HolderView>,
+    /// How many wait.
+    pub waiters: u32,
+}
+
+/// Who holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HolderView {
+    /// The session.
+    pub session: SessionId,
+    /// The fencing token.
+    pub token: Token,
+    /// Milliseconds since the grant, as leaders saw it.
+    pub held_ms: u64,
+    /// Milliseconds of lease left at the group's leader.
+    pub ttl_left_ms: Option<u64>,
+    /// What the holder says about itself.
+    pub metadata: Metadata,
+    /// An election's value.
+    pub value: Bytes,
+}
+
+/// One lock with its queue and what happened to it lately.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockDetail {
+    /// The lock.
+    pub lock: LockView,
+    /// The waiters in order.
+    pub queue: Vec<WaiterView>,
+    /// The last transitions, oldest first.
+    pub history: Vec<HistoryView>,
+}
+
+/// One waiter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaiterView {
+    /// The session.
+    pub session: SessionId,
+    /// Its place in the queue; the holder has 1, so the first waiter has 2.
+    pub position: u32,
+    /// Create revision of its key: its token, once it is granted.
+    pub revision: Revision,
+    /// Milliseconds since it came, as leaders saw it.
+    pub waiting_ms: u64,
+    /// What it says about itself.
+    pub metadata: Metadata,
+}
+
+/// One transition of a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryView {
+    /// At which revision.
+    pub revision: Revision,
+    /// Milliseconds since 1970 by the leader's wall clock.
+    pub at_ms: u64,
+    /// `queued`, `granted`, `released`, `timed_out`, `cancelled`, `abandoned`, `force_released`, `session_closed`,
+    /// `session_expired`, `session_forced`, `deleted`, `proclaimed`.
+    pub what: String,
+    /// Whose key.
+    pub session: Option<SessionId>,
+    /// Its create revision.
+    pub token: Revision,
+}
+
+/// One session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionInfo {
+    /// Its id.
+    pub session: SessionId,
+    /// TTL in milliseconds.
+    pub ttl_ms: u64,
+    /// Milliseconds left at its home's leader.
+    pub ttl_left_ms: Option<u64>,
+    /// Its home group.
+    pub home: GroupId,
+    /// Other groups that know it.
+    pub groups: Vec<GroupId>,
+    /// Milliseconds since it was opened, as leaders saw it.
+    pub open_ms: u64,
+    /// What its client says about itself.
+    pub metadata: Metadata,
+    /// The queues it stands in.
+    pub locks: Vec<SessionLock>,
+}
+
+/// One queue that a session stands in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLock {
+    /// The name as users write it.
+    pub name: String,
+    /// Lock or election.
+    pub election: bool,
+    /// Its create revision there.
+    pub token: Revision,
+    /// Whether it holds.
+    pub held: bool,
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPage {
+    /// Sessions by home group and id.
+    pub sessions: Vec<SessionInfo>,
+    /// Groups that had no leader.
+    pub unavailable_groups: Vec<GroupId>,
+}
+
+/// One change, for watchers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchEvent {
+    /// The group it happened in.
+    pub group: GroupId,
+    /// Its revision there.
+    pub revision: Revision,
+    /// Milliseconds since 1970 by the leader's wall clock.
+    pub at_ms: u64,
+    /// As [`HistoryView::what`].
+    pub what: String,
+    /// The name as users write it.
+    pub name: String,
+    /// Whose key.
+    pub session: Option<SessionId>,
+    /// Its create revision.
+    pub token: Revision,
+    /// Its value (elections).
+    pub value: Bytes,
+    /// Where to go on after this event: an opaque vector over groups.
+    pub cursor: String,
+}
+
+/// A watch of names that begin with a prefix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WatchRequest {
+    /// Names beginning with it; empty for all.
+    pub prefix: String,
+    /// Elections instead of locks.
+    pub elections: bool,
+    /// Only exactly this name instead of names that begin with it.
+    pub exact: bool,
+    /// Where to start: absent for "from now on", else a cursor or (where one group owns the prefix) a plain revision.
+    pub from: Option<String>,
+}
+
+/// One member of the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberView {
+    /// Its id.
+    pub id: MemberId,
+    /// Base URL of its HTTP listener.
+    pub http: String,
+    /// URL of its gRPC listener.
+    pub grpc: String,
+    /// Address of its peer listener.
+    pub peer: String,
+    /// Whether it is the one that answers.
+    pub this: bool,
+    /// Whether the answering member heard from it within the last election timeout.
+    pub reachable: bool,
+    /// Groups it leads, as the answering member knows.
+    pub leads: Vec<GroupId>,
+}
+
+/// One Raft group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupView {
+    /// Its number; 0 is the meta group.
+    pub group: GroupId,
+    /// Its leader, as the answering member knows.
+    pub leader: Option<MemberId>,
+    /// Its term.
+    pub term: u64,
+    /// Last index in the answering member's log.
+    pub last_log_index: u64,
+    /// Last committed index that the answering member knows.
+    pub committed_index: u64,
+    /// Last applied index of the answering member.
+    pub applied_index: u64,
+    /// The group's revision on the answering member; 0 for the meta group.
+    pub revision: Revision,
+    /// Its voters; with the last index they have stored, where the answering member leads.
+    pub voters: Vec<VoterView>,
+    /// Locks held.
+    pub held: u64,
+    /// Waiters.
+    pub waiting: u64,
+    /// Sessions known.
+    pub sessions: u64,
+}
+
+/// One voter of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoterView {
+    /// The member.
+    pub member: MemberId,
+    /// Last index it has stored on disk; known to the leader only.
+    pub matched_index: Option<u64>,
+}
+
+/// What a member says of itself and its cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusView {
+    /// The cluster's name.
+    pub cluster: String,
+    /// The answering member.
+    pub member: MemberId,
+    /// Version of its program.
+    pub version: String,
+    /// Epoch of the partition map it knows.
+    pub map_epoch: MapEpoch,
+    /// Its groups.
+    pub groups: Vec<GroupView>,
+}
+
+/// One snapshot in the snapshot store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotView {
+    /// Its id.
+    pub id: String,
+    /// The group.
+    pub group: GroupId,
+    /// Last log index inside.
+    pub log_index: u64,
+    /// Its term.
+    pub term: u64,
+    /// The group's revision.
+    pub revision: Revision,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// SHA-256 of its data, hex.
+    pub sha256: String,
+    /// Milliseconds since 1970 by the wall clock of the member that took it.
+    pub created_at_ms: u64,
+}
+
+/// One line of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// Its number.
+    pub index: u64,
+    /// Milliseconds since 1970 by the recording leader's wall clock.
+    pub at_ms: u64,
+    /// Who.
+    pub actor: String,
+    /// `force_release`, `end_session`, `take_snapshot`.
+    pub action: String,
+    /// On what.
+    pub target: String,
+    /// Why.
+    pub reason: String,
+    /// `requested`, `ok` or an error code.
+    pub outcome: String,
+}
+
+/// Who leads an election.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaderView {
+    /// The election's name.
+    pub name: String,
+    /// The session that leads.
+    pub session: SessionId,
+    /// Its fencing token.
+    pub token: Token,
+    /// The value it proclaimed last.
+    pub value: Bytes,
+    /// Milliseconds since it was elected, as leaders saw it.
+    pub leading_ms: u64,
+    /// Candidates behind it.
+    pub candidates: u32,
+}
