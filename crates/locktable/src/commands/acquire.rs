@@ -64,7 +64,7 @@ fn answer_from_state(
     ask: &Acquire,
 ) -> Option<Result<Outcome, Rejection>> {
     let session = table.state.sessions.get(&ask.session)?;
-    match session.requests.find(&ask.name, &ask.request) {
+    match table.earlier(ask.session, &ask.name, &ask.request) {
         Earlier::New => {}
         Earlier::Live(revision) => return Some(Ok(standing_of(table, ask, revision))),
         Earlier::Ended(end) => return Some(Err(Rejection::StaleRequest { ended: Some(end) })),

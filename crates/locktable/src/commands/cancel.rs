@@ -13,12 +13,15 @@ pub(crate) fn apply(
     cancel: &Cancel,
 ) -> Result<Outcome, Rejection> {
     table.owns(&cancel.name)?;
-    let key = cancel.name.key(cancel.session);
-    let place =
-        table.state.keys.get(key.as_slice()).and_then(|record| Some((record.create, record.place.as_ref()?)));
-    let asked = place.filter(|(_, place)| place.request.as_ref().is_some_and(|r| r.same(&cancel.request)));
-    let Some((revision, _)) = asked else {
-        return Ok(Outcome::Cancel(earlier(table, cancel)));
+    let revision = match table.earlier(cancel.session, &cancel.name, &cancel.request) {
+        Earlier::Live(revision) => revision,
+        // A repeated cancel finds what the first one did.
+        Earlier::Ended(RequestEnd::Cancelled | RequestEnd::TimedOut) => {
+            return Ok(Outcome::Cancel(CancelOutcome::Cancelled));
+        }
+        Earlier::Ended(RequestEnd::Released | RequestEnd::Removed) | Earlier::New | Earlier::Stale => {
+            return Ok(Outcome::Cancel(CancelOutcome::None));
+        }
     };
     let held = table.holds(&cancel.name, cancel.session, revision);
     let keep = match cancel.granted {
@@ -29,7 +32,7 @@ pub(crate) fn apply(
         return Ok(Outcome::Cancel(CancelOutcome::Granted { token: revision, released: false }));
     }
     changes.write_at(table.next_revision()?);
-    table.delete(changes, &key, removal(cancel.reason));
+    table.delete(changes, &cancel.name.key(cancel.session), removal(cancel.reason));
     if !held {
         return Ok(Outcome::Cancel(CancelOutcome::Cancelled));
     }
@@ -37,18 +40,6 @@ pub(crate) fn apply(
         session.requests.remember_hold(&cancel.name, revision);
     }
     Ok(Outcome::Cancel(CancelOutcome::Granted { token: revision, released: true }))
-}
-
-/// What a cancel says whose request has no key: a repeated one finds it cancelled.
-fn earlier(table: &LockTable, cancel: &Cancel) -> CancelOutcome {
-    let Some(session) = table.state.sessions.get(&cancel.session) else { return CancelOutcome::None };
-    match session.requests.find(&cancel.name, &cancel.request) {
-        Earlier::Ended(RequestEnd::Cancelled | RequestEnd::TimedOut) => CancelOutcome::Cancelled,
-        Earlier::Ended(RequestEnd::Released | RequestEnd::Removed)
-        | Earlier::New
-        | Earlier::Live(_)
-        | Earlier::Stale => CancelOutcome::None,
-    }
 }
 
 fn removal(reason: CancelReason) -> Removal {

@@ -1,4 +1,7 @@
 //! `ExpireSessions`: the leader found these sessions' time up. All their keys go at one revision.
+//!
+//! An attached group forgets the session: while it lives at home, it may come again. Where the home has told of its end
+//! before, a tombstone stays, so that a first contact still under way does not bring it back.
 
 use alloc::vec::Vec;
 
@@ -27,7 +30,12 @@ pub(crate) fn apply(
     due.dedup();
     remove_session::reserve(table, changes, due.iter().copied())?;
     for session in &due {
+        let told =
+            table.state.sessions.get(session).filter(|known| known.renewal_stopped).map(|known| known.epoch);
         remove_session::remove(table, changes, *session, SessionEndReason::Expired);
+        if let Some(epoch) = told {
+            remove_session::bury(table, changes, *session, epoch);
+        }
     }
     Ok(Outcome::SessionsExpired { count: u32::try_from(due.len()).unwrap_or(u32::MAX) })
 }

@@ -35,10 +35,10 @@ fn learn(table: &mut LockTable, changes: &mut Changes, end: &LearnedEnd) {
         return;
     }
     if !known(table, end) {
-        bury(table, changes, end);
+        remove_session::bury(table, changes, session, epoch);
     } else if frees(end.reason) {
         remove_session::remove(table, changes, session, end.reason);
-        bury(table, changes, end);
+        remove_session::bury(table, changes, session, epoch);
     } else if let Some(known) = table.state.sessions.get_mut(&session).filter(|known| !known.renewal_stopped)
     {
         known.renewal_stopped = true;
@@ -65,12 +65,5 @@ fn is_home(table: &LockTable, session: SessionId) -> bool {
         Some(Role::Home { .. }) => true,
         Some(Role::Attached { .. }) => false,
         None => table.state.pending.contains_key(&session),
-    }
-}
-
-fn bury(table: &mut LockTable, changes: &mut Changes, end: &LearnedEnd) {
-    let (session, epoch) = (end.session, end.epoch);
-    if table.state.tombstones.insert((session, epoch)) {
-        changes.fact(Fact::EndRemembered { session, epoch });
     }
 }

@@ -8,7 +8,7 @@ use holdfast_partitioner::GroupId;
 use crate::{
     command::SessionEndReason,
     event::{Fact, Removal},
-    ids::SessionId,
+    ids::{SessionEpoch, SessionId},
     outcome::Rejection,
     table::{Changes, LockTable, Pending, Role},
 };
@@ -50,4 +50,11 @@ pub(super) fn remove(
         table.state.pending.insert(session, Pending { epoch, reason, to_tell: to_tell.clone() });
     }
     to_tell
+}
+
+/// Leaves a tombstone that refuses this life of a session.
+pub(super) fn bury(table: &mut LockTable, changes: &mut Changes, session: SessionId, epoch: SessionEpoch) {
+    if table.state.tombstones.insert((session, epoch)) {
+        changes.fact(Fact::EndRemembered { session, epoch });
+    }
 }

@@ -59,7 +59,7 @@ pub(crate) struct TextRecord {
 pub(crate) enum Earlier {
     /// Never seen.
     New,
-    /// Its key is there, with this create revision.
+    /// Its key is there, with this create revision: it holds or stands in line.
     Live(Revision),
     /// Its key is gone.
     Ended(RequestEnd),
@@ -68,9 +68,9 @@ pub(crate) enum Earlier {
 }
 
 impl Requests {
-    /// Looks a request up.
+    /// Looks up a request whose key is gone, if there ever was one.
     pub(crate) fn find(&self, name: &Name, request: &RequestId) -> Earlier {
-        let (revision, end) = match request {
+        let end = match request {
             RequestId::Sequence { sequence, lowest } => {
                 if *sequence <= self.floor.max(lowest.saturating_sub(1)) {
                     return Earlier::Stale;
@@ -78,18 +78,16 @@ impl Requests {
                 match self.results.get(sequence) {
                     None => return Earlier::New,
                     Some(record) if record.name != *name => return Earlier::Stale,
-                    Some(record) => (record.revision, record.end),
+                    Some(record) => record.end,
                 }
             }
             RequestId::Text(text) => match self.texts.get(name) {
-                Some(record) if record.text == *text => (record.revision, record.end),
+                Some(record) if record.text == *text => record.end,
                 Some(_) | None => return Earlier::New,
             },
         };
-        match end {
-            None => Earlier::Live(revision),
-            Some(end) => Earlier::Ended(end),
-        }
+        // A record without end has its key, which is asked before the records.
+        end.map_or(Earlier::Stale, Earlier::Ended)
     }
 
     /// Whether one more request may be recorded, once its `lowest` has raised the floor.

@@ -34,8 +34,7 @@ pub enum RequestState {
 impl LockTable {
     /// What became of an acquire of this session.
     pub fn request_state(&self, session: SessionId, name: &Name, request: &RequestId) -> RequestState {
-        let Some(known) = self.state.sessions.get(&session) else { return RequestState::Unknown };
-        match known.requests.find(name, request) {
+        match self.earlier(session, name, request) {
             Earlier::New => RequestState::Unknown,
             Earlier::Stale => RequestState::Stale,
             Earlier::Ended(end) => RequestState::Ended(end),
@@ -44,5 +43,18 @@ impl LockTable {
                 ahead => RequestState::Waits { revision, ahead },
             },
         }
+    }
+
+    /// What is known of a request. A key that it created answers first, so that a client may count a request as
+    /// answered once it knows that it stands in line; then the session's records do.
+    pub(crate) fn earlier(&self, session: SessionId, name: &Name, request: &RequestId) -> Earlier {
+        let Some(known) = self.state.sessions.get(&session) else { return Earlier::New };
+        if let Some(record) = self.state.keys.get(name.key(session).as_slice()) {
+            let asked = record.place.as_ref().and_then(|place| place.request.as_ref());
+            if asked.is_some_and(|asked| asked.same(request)) {
+                return Earlier::Live(record.create);
+            }
+        }
+        known.requests.find(name, request)
     }
 }

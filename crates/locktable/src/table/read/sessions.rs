@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use super::super::{LockTable, Role, Session};
+use bytes::Bytes;
+
+use super::super::{LockTable, Pending, Role, Session};
 use crate::{
     ids::{SessionEpoch, SessionId},
     name::Name,
@@ -21,6 +23,11 @@ impl LockTable {
         self.state.sessions.get(&session).map(|known| known.epoch)
     }
 
+    /// All keys that hang on a session, lock keys and ordinary ones, in key order.
+    pub fn keys_of_session(&self, session: SessionId) -> Vec<Bytes> {
+        self.index.keys_of(session).cloned().collect()
+    }
+
     /// At most `limit` sessions behind `after`, in order of their ids, and whether there are more.
     pub fn sessions(&self, after: Option<SessionId>, limit: usize) -> (Vec<SessionView>, bool) {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
@@ -31,7 +38,7 @@ impl LockTable {
 
     /// At home: ends that attached groups have not all acknowledged.
     pub fn pending_ends(&self) -> Vec<PendingEnd> {
-        let view = |(session, pending): (&SessionId, &super::super::Pending)| PendingEnd {
+        let view = |(session, pending): (&SessionId, &Pending)| PendingEnd {
             session: *session,
             epoch: pending.epoch,
             reason: pending.reason,
