@@ -4,7 +4,7 @@
 //! and bidirectional characters are ordinary and distinct. Nothing here knows which group a name belongs to.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
-use core::fmt;
+use core::{borrow::Borrow, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,9 @@ pub enum NameError {
         bytes: usize,
     },
     /// A character of U+0000–001F or U+007F–009F.
-    #[error("the name has the control character U+{code:04X} at byte {at}; names are UTF-8 without control characters")]
+    #[error(
+        "the name has the control character U+{code:04X} at byte {at}; names are UTF-8 without control characters"
+    )]
     Control {
         /// The character.
         code: u32,
@@ -99,6 +101,13 @@ impl Name {
             None => Self::lock(name),
         };
         Some((name.ok()?, session))
+    }
+}
+
+/// Maps by name are searched with internal texts; both order alike.
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
