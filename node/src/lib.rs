@@ -3,6 +3,7 @@
 //! This crate knows processes, disks, clocks and sockets. It does not know the rules of locking: those are the pure
 //! crates `holdfast-locktable` and `holdfast-partitioner`.
 
+pub mod clock;
 pub mod config;
 pub mod endpoint;
 pub mod raft;

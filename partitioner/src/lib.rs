@@ -1,1 +1,56 @@
-//! Placeholder.
+//! Where a lock name lives: the partition map, ownership ranges, and the strategies that compute them.
+//!
+//! This crate is pure. It knows no clock, no randomness, no network, no hash order and nothing of the
+//! lock table above it; the compiler checks it (`no_std`).
+//!
+//! ```text
+//!   strategies ──compute──> tables ──recorded in──> PartitionMap ──locate(name)──> group   (clients, endpoints)
+//!   (only the planning member)                          │
+//!                                                       └──ranges_of(group)──> [Range]     (replicated state of a group)
+//!                                                                                └─contains(name), asked by apply
+//! ```
+//!
+//! * [`ids`]: group ids and the map epoch.
+//! * [`name`]: how a lock name is read for routing: the election marker, the partition key, name limits.
+//! * [`hash`]: the one hash function, frozen by golden tests.
+//! * [`table`]: partition key → group, by hash slots or by split keys.
+//! * [`map`]: prefixes → tables, and the home slots of sessions. [`fault`]: all that can be wrong with one.
+//! * [`range`]: what one group owns, decidable without the map (rule R16). [`slots`]: a compact set of hash slots.
+//! * [`strategy`]: plugins that compute tables, and their registry.
+//!
+//! # One routing function
+//!
+//! Everything derived from a lock (its keys `NAME/<session hex>`, waiters, session references, events, history)
+//! is routed **by its lock name**, never by its own bytes: a key `jobs/1f` of the lock `jobs` must stay with `jobs`
+//! even where `jobs/` has a rule of its own. So there is deliberately no way to locate a key here: whoever has a
+//! key first finds the lock it belongs to.
+//!
+//! # Split, move and merge
+//!
+//! All three are edits of a map: a move replaces a group in a table, a split puts a rule (or a split key) in, a
+//! merge takes one out; each raises the epoch by one. [`PartitionMap::ranges_of`] of the old and the new map say what
+//! each group owned and will own. A range names only exclusions it could otherwise hold, so an edit changes the
+//! ranges of the groups it touches and of no others. Move numbers live in the groups' state, not here.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod fault;
+pub mod hash;
+pub mod ids;
+pub mod map;
+pub mod name;
+pub mod range;
+pub mod slots;
+pub mod strategy;
+pub mod table;
+
+pub use fault::{MapFault, MapFaults};
+pub use ids::{GroupId, MapEpoch};
+pub use map::{MapParts, PartitionMap, Rule};
+pub use name::{ELECTION_MARKER, MAX_NAME_BYTES, partition_key, routed_name};
+pub use range::{Part, Range};
+pub use slots::SlotSet;
+pub use strategy::{Load, Params, Registry, RegistryError, Scope, Strategy, StrategyError, StrategyRecord};
+pub use table::Table;
