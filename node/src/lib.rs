@@ -4,5 +4,6 @@
 //! crates `holdfast-locktable` and `holdfast-partitioner`.
 
 pub mod clock;
+pub mod config;
 pub mod endpoint;
 pub mod raft;

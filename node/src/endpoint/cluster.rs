@@ -43,9 +43,9 @@ impl Endpoint {
             let this = member.id == router.member();
             MemberView {
                 id: member.id,
-                http: format!("http://{}", member.http),
-                grpc: format!("http://{}", member.grpc),
-                peer: member.peer.to_string(),
+                http: member.http.clone(),
+                grpc: member.grpc.clone(),
+                peer: member.peer.clone(),
                 this,
                 reachable: this || self.parts.health.reachable(member.id),
                 leads: groups.iter().filter(|g| g.leader == Some(member.id)).map(|g| g.group).collect(),
