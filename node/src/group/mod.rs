@@ -8,10 +8,12 @@
 //! No verb here forwards: a group that does not lead says so.
 
 pub mod acquire;
+pub mod bootstrap;
 pub mod call;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
+pub mod observer;
 pub mod proposer;
 pub mod read;
 pub mod sink;
