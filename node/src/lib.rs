@@ -4,4 +4,6 @@
 //! crates `holdfast-locktable` and `holdfast-partitioner`.
 
 pub mod endpoint;
+pub mod meta;
+pub mod peer;
 pub mod raft;
