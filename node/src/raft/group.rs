@@ -1,6 +1,6 @@
 //! One Raft group on one member: what everything above consensus holds in its hands.
 
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use holdfast_locktable::{

@@ -229,7 +229,9 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             self.state.sink.decode_table(&snapshot)?
         } else {
             let (sink, bytes) = (self.state.sink.clone(), snapshot.clone());
-            tokio::task::spawn_blocking(move || sink.decode_table(&bytes)).await.map_err(io::Error::other)??
+            tokio::task::spawn_blocking(move || sink.decode_table(&bytes))
+                .await
+                .map_err(io::Error::other)??
         };
         self.state.snapshots.save(meta, snapshot).await?;
         self.state.restore(meta, table, len);
