@@ -3,6 +3,8 @@
 //! This crate knows processes, disks, clocks and sockets. It does not know the rules of locking: those are the pure
 //! crates `holdfast-locktable` and `holdfast-partitioner`.
 
+pub mod api;
 pub mod clock;
 pub mod endpoint;
+pub mod metrics;
 pub mod raft;
