@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, error::ErrorKind};
+use holdfast_locktable::name::Name;
 
 use crate::{
     dev,
@@ -62,6 +63,14 @@ pub struct Global {
 enum Verb {
     Node(verbs::node::NodeArgs),
     Dev(dev::DevArgs),
+    Lock(verbs::lock::LockArgs),
+    Elect(verbs::elect::ElectArgs),
+    Locks(verbs::locks::LocksArgs),
+    Sessions(verbs::sessions::SessionsArgs),
+    Members(verbs::members::MembersArgs),
+    Groups(verbs::groups::GroupsArgs),
+    Partitions(verbs::partitions::PartitionsArgs),
+    Snapshots(verbs::snapshots::SnapshotsArgs),
     Config(verbs::config::ConfigArgs),
     Completions(verbs::completions::CompletionsArgs),
     #[command(hide = true, name = run::launch::VERB)]
@@ -77,6 +86,14 @@ impl Cli {
         match self.verb {
             Verb::Node(args) => verbs::node::run(args),
             Verb::Dev(args) => dev::run(args),
+            Verb::Lock(args) => verbs::lock::run(&global, args),
+            Verb::Elect(args) => verbs::elect::run(&global, args),
+            Verb::Locks(args) => verbs::locks::run(&global, args),
+            Verb::Sessions(args) => verbs::sessions::run(&global, args),
+            Verb::Members(args) => verbs::members::run(&global, args),
+            Verb::Groups(args) => verbs::groups::run(&global, args),
+            Verb::Partitions(args) => verbs::partitions::run(&global, args),
+            Verb::Snapshots(args) => verbs::snapshots::run(&global, args),
             Verb::Config(args) => verbs::config::run(&global, args),
             Verb::Completions(args) => verbs::completions::run(&args),
             Verb::Launch(args) => run::launch::run(args),
@@ -110,6 +127,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         return Ok(Duration::from_secs(seconds.into()));
     }
     humantime::parse_duration(text).map_err(|e| format!("{e}; write for example 250ms, 30s or 1m30s"))
+}
+
+/// Reads the name of a lock or an election.
+pub fn name(text: &str) -> Result<String, String> {
+    Name::lock(text).map(|name| name.text().to_owned()).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -4,13 +4,16 @@
 
 mod cli;
 mod clock;
+mod cluster;
 mod dev;
 mod escape;
 mod failure;
+mod member;
 mod output;
 mod run;
 mod say;
 mod settings;
+mod times;
 mod verbs;
 
 use std::process::ExitCode;

@@ -50,6 +50,7 @@ impl Group {
         prctl::set_child_subreaper(true)?;
         let children = unix::signal(SignalKind::child())?;
         let process = Command::new("/proc/self/exe")
+            .arg0("holdfast")
             .arg(launch::VERB)
             .arg(format!("--parent={}", getpid()))
             .arg("--")
@@ -61,8 +62,10 @@ impl Group {
         let mut group = Self { leader, exit: None, children };
         // Reaped here from now on, never through the standard library.
         drop(process);
-        group.change().await;
-        Ok(group)
+        match group.change().await {
+            Change::Stopped(_) => Ok(group),
+            Change::Ended(_) => Err(io::Error::other("it ended before it began")),
+        }
     }
 
     /// Its id.

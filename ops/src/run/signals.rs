@@ -6,6 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use futures::FutureExt as _;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
@@ -63,6 +64,11 @@ impl Signals {
                 return signal;
             }
         }
+    }
+
+    /// A signal that asks to end and has come already.
+    pub fn waiting(&mut self) -> Option<Signal> {
+        self.next_ending().now_or_never()
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Signal> {

@@ -5,32 +5,34 @@
 use std::{collections::BTreeMap, ffi::OsString, future::Future, io, time::Duration};
 
 use nix::sys::signal::Signal;
-use tokio::sync::watch;
 
 use super::{
     group::{Change, Group},
-    signals::Signals,
+    signals::{Signals, ends},
     terminal::Terminal,
     watchdog::Watchdog,
 };
 use crate::{clock, say};
 
-/// Longest sleep between two looks at the clock: timers stand still while the machine sleeps, the lease does not.
-const LOOK_AT_LEAST: Duration = Duration::from_millis(500);
-/// How long what the command left behind may take to end, once the command itself has.
+/// Longest sleep between two looks at the lease: timers stand still while the machine sleeps, the lease does not.
+const LONGEST_LOOK_MS: u64 = 500;
+/// How long what the command left behind may take to end unasked, once the command itself has ended.
+const LEFTOVER_PATIENCE_MS: u64 = 200;
+/// How long what the command left behind may take to end when asked.
 const LEFTOVER_GRACE_MS: u64 = 5_000;
 /// Longest time between TERM and KILL when the lease is running out.
 const LONGEST_GRACE_MS: u64 = 5_000;
 /// Time between TERM and KILL once the lease is gone and somebody else may hold already.
 const LOST_GRACE_MS: u64 = 1_000;
+/// How much before the lease's end KILL is sent: the watchdog acts at the end itself.
+const KILL_EARLY_MS: u64 = 20;
 
-/// What the command runs under, as it changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Ours until this point on the boot clock (milliseconds), unless it is renewed.
-    Until(u64),
-    /// Gone, and why.
-    Lost(String),
+/// What the command runs under.
+pub trait Lease {
+    /// How long it certainly lasts if nothing more is heard; zero once it is over.
+    fn remaining(&self) -> Duration;
+    /// Waits until it is over, and says why.
+    fn lost(&self) -> impl Future<Output = String>;
 }
 
 /// How the command ended.
@@ -39,7 +41,7 @@ pub enum End {
     /// By itself, or by a signal that was passed on: its exit code.
     Own(u8),
     /// Ended by us, because the lease was lost or could not be renewed in time.
-    Lost(String),
+    Lost,
 }
 
 /// A command to run.
@@ -49,62 +51,65 @@ pub struct Job<'a> {
     pub command: &'a [OsString],
     /// Added to its environment.
     pub environment: BTreeMap<&'static str, String>,
-    /// The lease's TTL in milliseconds: how much time there is to end the command depends on it.
-    pub ttl_ms: u64,
+    /// The lease's TTL: how much time there is to end the command depends on it.
+    pub ttl: Duration,
 }
 
 /// Runs the job to its end; no process of its group is left afterwards. Must run on the main thread.
-pub async fn run(job: &Job<'_>, signals: &mut Signals, lease: watch::Receiver<Standing>) -> io::Result<End> {
+pub async fn run(job: &Job<'_>, signals: &mut Signals, lease: &impl Lease) -> io::Result<End> {
     let mut watchdog = Watchdog::start()?;
-    if let Standing::Until(deadline) = *lease.borrow() {
-        watchdog.until(deadline);
-    }
     let mut terminal = Terminal::of_stdin();
     let group = Group::start(job.command, &job.environment).await?;
-    watchdog.guard(group.id());
-    terminal.hand_to_new(group.id());
-    group.signal(Signal::SIGCONT);
     let id = group.id();
-    let mut run = Run { group, terminal, watchdog, lease, grace_ms: grace_ms(job.ttl_ms), waits_for_terminal: false };
+    watchdog.guard(id);
+    watchdog.until(end_of(lease));
+    terminal.hand_to_new(id);
+    group.signal(Signal::SIGCONT);
+    let ttl_ms = u64::try_from(job.ttl.as_millis()).unwrap_or(u64::MAX);
+    let mut run = Run {
+        group,
+        terminal,
+        watchdog,
+        lease,
+        grace_ms: (ttl_ms / 5).min(LONGEST_GRACE_MS),
+        look_ms: (ttl_ms / 10).min(LONGEST_LOOK_MS),
+        waits_for_terminal: false,
+    };
     let end = run.until_ended(signals).await;
     run.terminal.take_back(id);
     run.watchdog.done();
     Ok(end)
 }
 
-/// How long before the deadline the command is asked to end.
-const fn grace_ms(ttl_ms: u64) -> u64 {
-    let fifth = ttl_ms / 5;
-    if fifth < LONGEST_GRACE_MS { fifth } else { LONGEST_GRACE_MS }
+/// The lease's end on the boot clock.
+fn end_of(lease: &impl Lease) -> u64 {
+    clock::boot_ms().saturating_add(u64::try_from(lease.remaining().as_millis()).unwrap_or(u64::MAX))
 }
 
-struct Run {
+struct Run<'a, L> {
     group: Group,
     terminal: Terminal,
     watchdog: Watchdog,
-    lease: watch::Receiver<Standing>,
+    lease: &'a L,
+    /// How long before the lease's end the command is asked to end.
     grace_ms: u64,
+    /// How often the lease is looked at.
+    look_ms: u64,
     waits_for_terminal: bool,
 }
 
-impl Run {
+impl<L: Lease> Run<'_, L> {
     async fn until_ended(&mut self, signals: &mut Signals) -> End {
+        let lease = self.lease;
+        let lost = lease.lost();
+        tokio::pin!(lost);
         loop {
-            let (lost, kill_at) = match self.lease.borrow_and_update().clone() {
-                Standing::Lost(why) => (Some(why), clock::boot_ms() + LOST_GRACE_MS.min(self.grace_ms)),
-                Standing::Until(deadline) => {
-                    self.watchdog.until(deadline);
-                    let now = clock::boot_ms();
-                    let late = now + self.grace_ms >= deadline;
-                    (late.then(|| "the lease could not be renewed in time".to_owned()), deadline)
-                }
-            };
-            if let Some(why) = lost {
-                say::line(&format!("{why}; ending the command"));
-                self.end(signals, kill_at).await;
-                return End::Lost(why);
+            let (now, end) = (clock::boot_ms(), end_of(lease));
+            self.watchdog.until(end);
+            if now + self.grace_ms >= end {
+                return self.end_lost(signals, "the lease could not be renewed in time", end).await;
             }
-            let term_at = kill_at.saturating_sub(self.grace_ms);
+            let look_at = (now + self.look_ms).min(end - self.grace_ms);
             tokio::select! {
                 biased;
                 change = self.group.change() => {
@@ -113,15 +118,21 @@ impl Run {
                     }
                 }
                 signal = signals.next() => self.forward(signal),
-                changed = self.lease.changed() => {
-                    if changed.is_err() {
-                        // Whoever renewed the lease is gone; the last known deadline counts.
-                        sleep_until(term_at).await;
-                    }
+                why = &mut lost => {
+                    let end = end_of(lease);
+                    let kill_at = if end > clock::boot_ms() { end } else { clock::boot_ms() + LOST_GRACE_MS };
+                    return self.end_lost(signals, &why, kill_at.min(clock::boot_ms() + LOST_GRACE_MS)).await;
                 }
-                () = sleep_until(term_at) => {}
+                () = sleep_until(look_at) => self.offer_terminal(),
             }
         }
+    }
+
+    /// Ends the command, because the lease does.
+    async fn end_lost(&mut self, signals: &mut Signals, why: &str, kill_at: u64) -> End {
+        say::line(&format!("{why}; ending the command"));
+        self.end(signals, kill_at.saturating_sub(KILL_EARLY_MS)).await;
+        End::Lost
     }
 
     /// Answers the exit code where the command has ended.
@@ -133,8 +144,8 @@ impl Run {
                 self.offer_terminal();
             }
             Change::Stopped(Signal::SIGTSTP) => {
-                // Stopped with the lock in its hands it would block everybody else, and lose the lock to nobody.
-                say::line("the command holds a lock and cannot be suspended; it goes on");
+                // Suspended it would keep everybody else from the lock, and the terminal would wait for it.
+                say::line("the command runs under a lock and cannot be suspended; it goes on");
                 self.group.signal(Signal::SIGCONT);
             }
             Change::Stopped(_) => {}
@@ -142,6 +153,7 @@ impl Run {
         None
     }
 
+    /// Hands the terminal to a command that was stopped for want of it, once the wrapper has it to give.
     fn offer_terminal(&mut self) {
         if self.waits_for_terminal && self.terminal.hand_to(self.group.id()) {
             self.waits_for_terminal = false;
@@ -150,17 +162,15 @@ impl Run {
     }
 
     fn forward(&mut self, signal: Signal) {
-        if signal == Signal::SIGCONT {
-            self.offer_terminal();
-        }
+        self.offer_terminal();
         self.group.signal(signal);
-        if super::signals::ends(signal) {
+        if ends(signal) {
             // A stopped command would not see it.
             self.group.signal(Signal::SIGCONT);
         }
     }
 
-    /// Ends the whole group: TERM now, KILL at the deadline.
+    /// Ends the whole group: TERM now, KILL at the point on the boot clock.
     async fn end(&mut self, signals: &mut Signals, kill_at: u64) {
         self.group.signal(Signal::SIGTERM);
         self.group.signal(Signal::SIGCONT);
@@ -172,16 +182,13 @@ impl Run {
 
     /// The command has ended; what it left in its group must too, before the lock is given to anybody else.
     async fn end_leftovers(&mut self, signals: &mut Signals, code: u8) -> End {
-        let at_once = clock::boot_ms();
-        if until(self.group.gone(), at_once, signals).await.is_none() {
+        let patience = clock::boot_ms() + LEFTOVER_PATIENCE_MS;
+        if until(self.group.gone(), patience, signals).await.is_none() {
             say::line("the command ended but left processes behind; ending them before the lock is released");
-            let deadline = match &*self.lease.borrow() {
-                Standing::Until(deadline) => *deadline,
-                Standing::Lost(_) => at_once,
-            };
-            self.end(signals, deadline.min(at_once + LEFTOVER_GRACE_MS)).await;
+            self.end(signals, end_of(self.lease).min(patience + LEFTOVER_GRACE_MS)).await;
         }
-        End::Own(code)
+        // Killed by the watchdog while this process was stopped itself, it did not end by its own.
+        if self.lease.remaining().is_zero() { End::Lost } else { End::Own(code) }
     }
 }
 
@@ -201,10 +208,10 @@ async fn until<T>(work: impl Future<Output = T>, at: u64, signals: &mut Signals)
 /// Sleeps until a point on the boot clock.
 async fn sleep_until(at: u64) {
     loop {
-        let left = Duration::from_millis(at.saturating_sub(clock::boot_ms()));
-        if left.is_zero() {
+        let left = at.saturating_sub(clock::boot_ms());
+        if left == 0 {
             return;
         }
-        tokio::time::sleep(left.min(LOOK_AT_LEAST)).await;
+        tokio::time::sleep(Duration::from_millis(left.min(LONGEST_LOOK_MS))).await;
     }
 }

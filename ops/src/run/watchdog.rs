@@ -6,7 +6,7 @@
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    os::fd::AsFd as _,
+    os::{fd::AsFd as _, unix::process::CommandExt as _},
     process::{Child, ChildStdin, Command, Stdio},
     time::Duration,
 };
@@ -31,11 +31,15 @@ use crate::{
 /// Its name on the command line.
 pub const VERB: &str = "internal-watchdog";
 
+/// Points in time that differ by less are the same, read twice.
+const WORTH_TELLING_MS: u64 = 2;
+
 /// The wrapper's end of a watchdog.
 #[derive(Debug)]
 pub struct Watchdog {
     process: Child,
     input: ChildStdin,
+    told_until: u64,
     silent: bool,
 }
 
@@ -43,6 +47,7 @@ impl Watchdog {
     /// Starts a watchdog and waits until it is out of reach of the terminal's signals.
     pub fn start() -> io::Result<Self> {
         let mut process = Command::new("/proc/self/exe")
+            .arg0("holdfast")
             .arg(VERB)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -54,7 +59,7 @@ impl Watchdog {
         output.read_exact(&mut ready)?;
         // A watchdog that was stopped must not stop the wrapper: better a lost line than a blocked write.
         fcntl(input.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-        Ok(Self { process, input, silent: false })
+        Ok(Self { process, input, told_until: 0, silent: false })
     }
 
     /// The command runs in this process group.
@@ -64,7 +69,10 @@ impl Watchdog {
 
     /// The command may run until this point on the boot clock.
     pub fn until(&mut self, boot_ms: u64) {
-        self.tell(&format!("until {boot_ms}\n"));
+        if self.told_until.abs_diff(boot_ms) > WORTH_TELLING_MS {
+            self.told_until = boot_ms;
+            self.tell(&format!("until {boot_ms}\n"));
+        }
     }
 
     /// The group is gone: the watchdog ends.
