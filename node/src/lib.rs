@@ -3,4 +3,5 @@
 //! This crate knows processes, disks, clocks and sockets. It does not know the rules of locking: those are the pure
 //! crates `holdfast-locktable` and `holdfast-partitioner`.
 
+pub mod actors;
 pub mod raft;
