@@ -4,4 +4,5 @@
 //! crates `holdfast-locktable` and `holdfast-partitioner`.
 
 pub mod actors;
+pub mod log;
 pub mod raft;
