@@ -49,7 +49,7 @@ pub struct Parts {
     /// The member's instruments.
     pub instruments: Instruments,
     /// Snapshots in the snapshot store.
-    pub snapshots: Arc<dyn SnapshotCatalog>,
+    pub snapshots: SnapshotCatalog,
     /// What the member was told at its start.
     pub config: Arc<MemberConfig>,
     /// Whether the disk loop is alive.

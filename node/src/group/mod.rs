@@ -46,7 +46,7 @@ use crate::{
     clock::Clock,
     lease::LeaseManager,
     raft::{group::RaftGroup, types::MemberId},
-    snapshot::Snapshotter,
+    snapshot::actor::{Snapshotter, TakeSnapshot},
     watch::{
         Detached, WatchFanout,
         waits::{CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
@@ -200,7 +200,7 @@ impl Group {
     }
 
     async fn take_snapshot(&self) -> GroupResult {
-        let taken = self.parts.snapshotter.send(crate::snapshot::TakeSnapshot).await;
+        let taken = self.parts.snapshotter.send(TakeSnapshot).await;
         match taken {
             Ok(Ok(manifest)) => Ok(GroupAnswer::Snapshot(Box::new(manifest.into()))),
             Ok(Err(error)) => Err(GroupError::Fatal(format!("the snapshot was not taken: {error}"))),
