@@ -43,7 +43,9 @@ pub enum NameError {
         bytes: usize,
     },
     /// A character of U+0000–001F or U+007F–009F.
-    #[error("the name has the control character U+{code:04X} at byte {at}; names are UTF-8 without control characters")]
+    #[error(
+        "the name has the control character U+{code:04X} at byte {at}; names are UTF-8 without control characters"
+    )]
     Control {
         /// The character.
         code: u32,

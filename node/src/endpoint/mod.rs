@@ -17,8 +17,9 @@ use holdfast_locktable::{
 use holdfast_partitioner::{GroupId, PartitionMap};
 
 use self::types::{
-    AcquireRequest, AuditEntry, ForceRelease, Granted, GroupView, KeepaliveAck, LeaderView, LockDetail, LockPage,
-    MemberView, SessionInfo, SessionOpened, SessionPage, SnapshotView, StatusView, WatchEvent, WatchRequest,
+    AcquireRequest, AuditEntry, ForceRelease, Granted, GroupView, KeepaliveAck, LeaderView, LockDetail,
+    LockPage, MemberView, SessionInfo, SessionOpened, SessionPage, SnapshotView, StatusView, WatchEvent,
+    WatchRequest,
 };
 pub use error::{ApiError, ErrorCode, Facts};
 
@@ -56,7 +57,12 @@ impl Endpoint {
         absent()
     }
     /// Cancels a wait by its request id.
-    pub async fn cancel(&self, _name: Name, _session: SessionId, _request: RequestId) -> Answer<CancelOutcome> {
+    pub async fn cancel(
+        &self,
+        _name: Name,
+        _session: SessionId,
+        _request: RequestId,
+    ) -> Answer<CancelOutcome> {
         absent()
     }
     /// Releases a hold; `false` where this session has ended that very hold before.
@@ -68,7 +74,13 @@ impl Endpoint {
         absent()
     }
     /// Locks (or elections) whose name begins with `prefix`, in name order. `limit` 1 to 1000.
-    pub async fn locks(&self, _kind: NameKind, _prefix: &str, _limit: u32, _cursor: Option<&str>) -> Answer<LockPage> {
+    pub async fn locks(
+        &self,
+        _kind: NameKind,
+        _prefix: &str,
+        _limit: u32,
+        _cursor: Option<&str>,
+    ) -> Answer<LockPage> {
         absent()
     }
     /// One lock or election with its queue and history. A free one that has no history is an empty detail, no error.
@@ -89,7 +101,13 @@ impl Endpoint {
         absent()
     }
     /// The leader of an election replaces its value. `NotHolder` when it does not lead.
-    pub async fn proclaim(&self, _name: Name, _session: SessionId, _token: Token, _value: bytes::Bytes) -> Answer<()> {
+    pub async fn proclaim(
+        &self,
+        _name: Name,
+        _session: SessionId,
+        _token: Token,
+        _value: bytes::Bytes,
+    ) -> Answer<()> {
         absent()
     }
     /// Who leads an election; `NotFound` while nobody does.
