@@ -16,7 +16,7 @@ pub mod endpoint;
 pub mod group;
 pub mod lease;
 pub mod log;
-//pub mod member;
+pub mod member;
 pub mod meta;
 pub mod metrics;
 pub mod peer;

@@ -26,7 +26,7 @@ use holdfast_partitioner::{GroupId, PartitionMap};
 use tokio::sync::watch as value;
 
 use self::{convert::About, health::Health, hub::KeepaliveHub, router::Router};
-use crate::{clock::Clock, config::MemberConfig, metrics::Instruments};
+use crate::{clock::Clock, config::MemberConfig, metrics::Instruments, snapshot::catalog::SnapshotCatalog};
 pub use error::{ApiError, ErrorCode, Facts};
 
 type Answer<T> = Result<T, ApiError>;

@@ -17,6 +17,7 @@ pub mod observer;
 pub mod proposer;
 pub mod read;
 pub mod sink;
+pub mod snapshots;
 pub mod steward;
 
 use std::{
