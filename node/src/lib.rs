@@ -6,3 +6,4 @@
 pub mod actors;
 pub mod log;
 pub mod raft;
+pub mod snapshot;
