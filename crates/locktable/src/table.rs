@@ -131,3 +131,6 @@ impl LockTable {
         self.state.revision.next().ok_or(Rejection::CounterFull)
     }
 }
+
+#[cfg(test)]
+mod tests;
