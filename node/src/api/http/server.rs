@@ -157,3 +157,6 @@ fn app(
         .wrap(from_fn(layers::secure))
         .configure(routes::configure)
 }
+
+#[cfg(test)]
+mod tests;

@@ -166,7 +166,7 @@ pub(crate) enum ElectionsOrLeader {
 }
 
 /// List elections, or show the leader of one
-#[utoipa::path(get, path = "/v1/elections", tag = "elections", params(ElectionsArgs),
+#[utoipa::path(get, path = "/v1/elections", operation_id = "list_elections", tag = "elections", params(ElectionsArgs),
     responses((status = 200, description = "A page of elections, or the leader asked for.", body = ElectionsOrLeader),
         (status = 404, description = "`not_found`: nobody leads.")))]
 pub(crate) async fn show(
@@ -205,7 +205,7 @@ fn event(name: &str, leader: Option<LeaderView>) -> Result<Event, Problem> {
 /// Server-Sent Events: first who leads now, then each change of leader or value. `event` is `leader` (`data` is a
 /// `LeaderAnswer`, `id` its token) or `vacant` (`data` is a `VacantJson`). An observer that comes again starts with who
 /// leads then, whatever it saw last. A comment comes every 10 s. An `error` event with a `Problem` ends the stream.
-#[utoipa::path(get, path = "/v1/elections/observe", tag = "elections",
+#[utoipa::path(get, path = "/v1/elections/observe", operation_id = "observe_election", tag = "elections",
     params(ObserveArgs, ("Last-Event-ID" = Option<String>, Header, description = "Read and not needed.")),
     responses((status = 200, description = "The stream.", body = String, content_type = "text/event-stream")))]
 pub(crate) async fn observe(

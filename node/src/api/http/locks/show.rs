@@ -196,7 +196,7 @@ pub(crate) enum LocksOrOne {
 ///
 /// Each group answers as of one moment that is not older than the request. A lock that is free and has no history is
 /// shown as free, not as an error.
-#[utoipa::path(get, path = "/v1/locks", tag = "locks", params(LocksArgs),
+#[utoipa::path(get, path = "/v1/locks", operation_id = "list_locks", tag = "locks", params(LocksArgs),
     responses((status = 200, description = "A page of locks, or the one asked for.", body = LocksOrOne)))]
 pub(crate) async fn show(
     api: Data<Api>,
