@@ -88,11 +88,12 @@ impl Modify for Problems {
         }
         for (path, item) in &mut document.paths.paths {
             let PathItem { get, post, delete, .. } = item;
+            let asks_endpoint = path.starts_with("/v1/");
             for operation in get.iter_mut().chain(delete) {
-                complete(operation, path.starts_with("/v1/"), false);
+                complete(operation, asks_endpoint, false);
             }
-            for operation in post {
-                complete(operation, path.starts_with("/v1/"), true);
+            if let Some(operation) = post {
+                complete(operation, asks_endpoint, true);
             }
         }
     }

@@ -159,21 +159,27 @@ pub(crate) struct Problem {
     code: Code,
     /// Who holds (`busy`, `changed`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     holder: Option<SessionHex>,
     /// The token in question (`busy`, `already_held`, `changed`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     token: Option<TokenNumber>,
     /// How many wait behind the holder (`busy`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     waiters: Option<u32>,
     /// The oldest usable revision (`compacted`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     oldest: Option<u64>,
     /// Which group is concerned (`no_leader`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     group: Option<GroupNumber>,
     /// How the earlier request ended (`stale_request`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     ended: Option<String>,
     #[serde(skip)]
     #[schema(ignore)]

@@ -22,7 +22,7 @@ use crate::endpoint::types::{
 pub(crate) struct OpenSessionBody {
     /// How long the session lives without a keepalive, in milliseconds; 10,000 where it is absent.
     #[serde(default, deserialize_with = "present")]
-    #[schema(nullable = false)]
+    #[schema(nullable = false, default = 10_000)]
     ttl_ms: Option<TtlMs>,
     #[serde(default)]
     metadata: MetadataMap,
@@ -145,6 +145,7 @@ pub(crate) struct SessionJson {
     session: SessionHex,
     ttl_ms: u64,
     /// Milliseconds left at its home's leader; null where it did not say.
+    #[schema(required)]
     ttl_left_ms: Option<u64>,
     /// The group that decides whether it exists.
     home: GroupNumber,

@@ -58,6 +58,7 @@ impl From<Vec<GroupView>> for GroupsAnswer {
 pub(crate) struct GroupJson {
     group: GroupNumber,
     /// The member that leads it, as the answering member knows; null while nobody does.
+    #[schema(required)]
     leader: Option<u64>,
     term: u64,
     /// Last index in the answering member's log.
@@ -101,6 +102,7 @@ impl From<GroupView> for GroupJson {
 pub(crate) struct VoterJson {
     member: u64,
     /// Last index it has stored on disk; null where the answering member does not lead.
+    #[schema(required)]
     matched_index: Option<u64>,
 }
 

@@ -57,6 +57,7 @@ pub(crate) struct ElectionsAnswer {
     elections: Vec<ElectionJson>,
     /// Where the next page starts; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
     /// Groups that had no leader, so that their elections are missing here.
     unavailable_groups: Vec<GroupNumber>,
@@ -79,6 +80,7 @@ pub(crate) struct ElectionJson {
     /// The group that owns it.
     group: GroupNumber,
     /// Who leads; null where nobody does.
+    #[schema(required)]
     leader: Option<ElectionLeaderJson>,
     /// Candidates behind the leader.
     candidates: u32,
@@ -103,6 +105,7 @@ pub(crate) struct ElectionLeaderJson {
     /// Milliseconds since it was elected, as leaders saw it.
     leading_ms: u64,
     /// Milliseconds of lease left at the group's leader; null where it did not say.
+    #[schema(required)]
     ttl_left_ms: Option<u64>,
     metadata: MetadataMap,
     #[serde(flatten)]

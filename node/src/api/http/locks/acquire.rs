@@ -84,9 +84,11 @@ pub(crate) struct CancelAnswer {
     outcome: CancelWord,
     /// The token of the grant that came first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     token: Option<TokenNumber>,
     /// Whether that grant was given back by this cancel.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     released: Option<bool>,
 }
 

@@ -64,6 +64,7 @@ pub(crate) struct LockEventJson {
     name: String,
     /// Whose key; absent for keys that belong to no session.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     session: Option<SessionHex>,
     /// Its create revision.
     token: u64,

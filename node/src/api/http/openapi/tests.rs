@@ -27,14 +27,6 @@ pub(crate) fn schema_of_response(
     schema_at(&format!("{response}/content/{}/schema", pointer(media)))
 }
 
-/// A validator of what one operation takes.
-pub(crate) fn schema_of_body(path: &str) -> jsonschema::Validator {
-    schema_at(&format!(
-        "#/paths/{}/post/requestBody/content/application~1json/schema",
-        path.replace('/', "~1")
-    ))
-}
-
 fn schema_at(reference: &str) -> jsonschema::Validator {
     let mut document = published();
     assert!(document.pointer(&reference[1..]).is_some(), "the document lacks {reference}");

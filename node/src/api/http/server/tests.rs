@@ -2,8 +2,9 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -13,7 +14,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::api::http::input::JsonBody;
+use crate::api::http::{input::JsonBody, sse};
 
 /// What a handler of these tests tells: that it runs, and that it was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,22 @@ async fn answer_slowly(tell: Data<UnboundedSender<Told>>, go: Data<CancellationT
     HttpResponse::Ok().body("done")
 }
 
+/// Hands the one receiver of events to the one watcher.
+type Events = Data<Mutex<Option<UnboundedReceiver<u64>>>>;
+
+async fn watch(tell: Data<UnboundedSender<Told>>, events: Events, request: HttpRequest) -> HttpResponse {
+    let _ = tell.send(Told::Running);
+    let events = events.lock().take().unwrap();
+    let events = stream::unfold(events, |mut events| async move {
+        let n = events.recv().await?;
+        Some((sse::Event::new("n", Some(n.to_string()), &n), events))
+    });
+    sse::respond(&request, events.boxed(), CancellationToken::new())
+}
+
 struct Fixture {
     server: HttpServer,
+    events: UnboundedSender<u64>,
     told: UnboundedReceiver<Told>,
     go: CancellationToken,
 }
@@ -74,10 +89,14 @@ fn fixture() -> Fixture {
     let listener = listen::listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let address = listener.local_addr().unwrap();
     let told_go = go.clone();
+    let (events, watched) = unbounded_channel();
+    let watched: Events = Data::new(Mutex::new(Some(watched)));
     let server = start(listener, limits, move || {
         App::new()
             .app_data(Data::new(tell.clone()))
             .app_data(Data::new(told_go.clone()))
+            .app_data(watched.clone())
+            .route("/events", web::get().to(watch))
             .route("/wait", web::post().to(wait_for_ever))
             .route("/stream", web::get().to(stream_for_ever))
             .route("/slow", web::get().to(answer_slowly))
@@ -86,7 +105,7 @@ fn fixture() -> Fixture {
     let handle = server.handle();
     let running = tokio::spawn(server);
     let server = HttpServer { address, handle, running, stopping: CancellationToken::new(), limits };
-    Fixture { server, told, go }
+    Fixture { server, events, told, go }
 }
 
 impl Fixture {
@@ -169,6 +188,25 @@ async fn closing_the_connection_ends_a_silent_stream() {
         }
         fixture.expect_dropped().await;
     }
+}
+
+#[actix_web::test]
+async fn an_event_reaches_its_watcher_at_once() {
+    let mut fixture = fixture();
+    let mut socket = fixture.send(b"GET /events HTTP/1.1\r\nhost: h\r\n\r\n").await;
+    for n in [1, 2] {
+        fixture.events.send(n).unwrap();
+        let expected = format!("event: n\nid: {n}\ndata: {n}\n\n");
+        let mut seen = String::new();
+        while !seen.contains(&expected) {
+            let mut bytes = [0; 1_024];
+            let read = timeout(Duration::from_secs(1), socket.read(&mut bytes)).await.unwrap().unwrap();
+            assert_ne!(read, 0, "{seen}");
+            seen.push_str(std::str::from_utf8(&bytes[..read]).unwrap());
+        }
+    }
+    drop(socket);
+    timeout(Duration::from_secs(1), fixture.events.closed()).await.unwrap();
 }
 
 #[actix_web::test]
