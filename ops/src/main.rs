@@ -1,2 +1,35 @@
-//! The holdfast command.
-fn main() {}
+//! The `holdfast` command: a member, a local cluster, locks around other commands, and the verbs of operators.
+//!
+//! This file only turns arguments into a verb and the verb's end into an exit code.
+
+mod cli;
+mod clock;
+mod cluster;
+mod dev;
+mod escape;
+mod failure;
+mod member;
+mod output;
+mod run;
+mod say;
+mod settings;
+mod times;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let code = match cli::Cli::try_parse() {
+        Err(answer) => cli::answer(&answer),
+        Ok(cli) => match cli.run() {
+            Ok(code) => code,
+            Err(failure) => {
+                say::line(&failure.to_string());
+                failure.code()
+            }
+        },
+    };
+    ExitCode::from(code)
+}

@@ -1,12 +1,13 @@
 //! All that can be wrong with a partition map, each fault told with its place. Changes nothing.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::ids::{GroupId, MapEpoch};
 use crate::map::{HOME_SLOTS, MAX_RULES, MapParts, Rule};
-use crate::name::{MAX_NAME_BYTES, is_name_char};
+use crate::name::{NameFault, check_start};
 use crate::table::{MAX_TABLE_ENTRIES, Table};
 
 /// One thing that keeps a map from being valid.
@@ -26,23 +27,13 @@ pub enum MapFault {
         /// Rules in the map.
         rules: usize,
     },
-    /// The prefix is longer than any name.
-    #[error(
-        "the prefix {prefix:?} has {bytes} bytes; names have at most {MAX_NAME_BYTES}, so nothing can match it"
-    )]
-    PrefixTooLong {
+    /// No name can begin with the prefix.
+    #[error("nothing can match the prefix {prefix:?}: {fault}")]
+    BadPrefix {
         /// The prefix of the rule.
         prefix: String,
-        /// Its length in bytes.
-        bytes: usize,
-    },
-    /// The prefix holds a character that no name may hold.
-    #[error("the prefix {prefix:?} contains the control character U+{:04X}, which no name contains", *found as u32)]
-    PrefixControlChar {
-        /// The prefix of the rule.
-        prefix: String,
-        /// The first such character.
-        found: char,
+        /// Why no name begins with it.
+        fault: NameFault,
     },
     /// A rule must say which strategy computed its table.
     #[error("the rule for {prefix:?} names no strategy")]
@@ -81,6 +72,16 @@ pub enum MapFault {
         prefix: String,
         /// The lowest split key found.
         first: String,
+    },
+    /// No key can reach the split.
+    #[error("the split key {key:?} of {prefix:?} is no start of a name: {fault}")]
+    BadSplitKey {
+        /// The prefix of the rule.
+        prefix: String,
+        /// The split key.
+        key: String,
+        /// Why no name begins with it.
+        fault: NameFault,
     },
     /// An interval between splits that no key can fall into, or that a key of another rule would.
     #[error("the split key {key:?} of {prefix:?} does not extend that prefix, so it divides nothing")]
@@ -135,20 +136,13 @@ pub(crate) fn faults_of(parts: &MapParts) -> Vec<MapFault> {
         faults.push(MapFault::TooManyRules { rules: parts.rules.len() });
     }
     for (prefix, rule) in &parts.rules {
-        check_prefix(prefix, &mut faults);
+        if let Err(fault) = check_start(prefix) {
+            faults.push(MapFault::BadPrefix { prefix: prefix.clone(), fault });
+        }
         check_rule(prefix, rule, &mut faults);
     }
     check_home_slots(&parts.home_slots, &mut faults);
     faults
-}
-
-fn check_prefix(prefix: &str, faults: &mut Vec<MapFault>) {
-    if prefix.len() > MAX_NAME_BYTES {
-        faults.push(MapFault::PrefixTooLong { prefix: prefix.into(), bytes: prefix.len() });
-    }
-    if let Some(found) = prefix.chars().find(|c| !is_name_char(*c)) {
-        faults.push(MapFault::PrefixControlChar { prefix: prefix.into(), found });
-    }
 }
 
 fn check_rule(prefix: &str, rule: &Rule, faults: &mut Vec<MapFault>) {
@@ -167,14 +161,20 @@ fn check_rule(prefix: &str, rule: &Rule, faults: &mut Vec<MapFault>) {
     }
     match &rule.table {
         Table::Slots(_) => {}
-        Table::Splits(splits) => {
-            let mut keys = splits.keys();
-            if let Some(first) = keys.next().filter(|first| !first.is_empty()) {
-                faults.push(MapFault::FirstSplitNotEmpty { prefix: prefix.into(), first: first.clone() });
-            }
-            for key in keys.filter(|key| key.as_str() == prefix || !key.starts_with(prefix)) {
-                faults.push(MapFault::SplitOutsidePrefix { prefix: prefix.into(), key: key.clone() });
-            }
+        Table::Splits(splits) => check_splits(prefix, splits, faults),
+    }
+}
+
+fn check_splits(prefix: &str, splits: &BTreeMap<String, GroupId>, faults: &mut Vec<MapFault>) {
+    if let Some(first) = splits.keys().next().filter(|first| !first.is_empty()) {
+        faults.push(MapFault::FirstSplitNotEmpty { prefix: prefix.into(), first: first.clone() });
+    }
+    for key in splits.keys().filter(|key| !key.is_empty()) {
+        if key == prefix || !key.starts_with(prefix) {
+            faults.push(MapFault::SplitOutsidePrefix { prefix: prefix.into(), key: key.clone() });
+        }
+        if let Err(fault) = check_start(key) {
+            faults.push(MapFault::BadSplitKey { prefix: prefix.into(), key: key.clone(), fault });
         }
     }
 }

@@ -6,12 +6,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::fault::{MapFaults, faults_of};
 use crate::hash::slot_of_session;
 use crate::ids::{GroupId, MapEpoch};
-use crate::name::{partition_key, routed_name};
+use crate::name::{ELECTION_MARKER, partition_key, routed_name};
 use crate::range::Range;
 use crate::strategy::{StrategyError, StrategyRecord, even_slots};
 use crate::table::Table;
@@ -62,8 +62,8 @@ impl MapParts {
 ///
 /// Cannot be built or decoded otherwise. The encoding is frozen by golden tests and canonical: equal maps have equal
 /// bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "MapParts", into = "MapParts")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "MapParts")]
 pub struct PartitionMap {
     parts: MapParts,
 }
@@ -160,8 +160,16 @@ impl PartitionMap {
     /// The groups that may hold a name beginning with `start`: whom to ask when listing or watching a prefix.
     #[must_use]
     pub fn groups_under(&self, start: &str) -> BTreeSet<GroupId> {
-        let may_hold = |group: &GroupId| self.ranges_of(*group).iter().any(|range| range.touches(start));
-        self.groups().into_iter().filter(may_hold).collect()
+        // What every election's queue begins with says nothing about the election's name.
+        let start = if ELECTION_MARKER.starts_with(start) { "" } else { routed_name(start) };
+        let below = (Bound::Included(start), Bound::Unbounded);
+        let longer = self.parts.rules.range::<str, _>(below);
+        let longer = longer.take_while(|(prefix, _)| prefix.starts_with(start));
+        let mut groups: BTreeSet<GroupId> = longer.flat_map(|(_, rule)| rule.table.groups()).collect();
+        if let Some((prefix, rule)) = self.longest_rule(start) {
+            groups.extend(rule.table.groups_under(start, prefix, rule.depth));
+        }
+        groups
     }
 
     /// Prefixes of other rules that begin with `prefix`.
@@ -192,6 +200,12 @@ impl PartitionMap {
     }
 }
 
+impl Serialize for PartitionMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.parts.serialize(serializer)
+    }
+}
+
 impl TryFrom<MapParts> for PartitionMap {
     type Error = MapFaults;
 
@@ -206,3 +220,6 @@ impl From<PartitionMap> for MapParts {
         map.parts
     }
 }
+
+#[cfg(test)]
+mod tests;

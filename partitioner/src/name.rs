@@ -50,3 +50,119 @@ pub(crate) fn key_is_decided(start: &str, prefix: &str, depth: u16) -> bool {
 pub const fn is_name_char(c: char) -> bool {
     !matches!(c, '\u{0}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }
+
+/// Why a text is no lock name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameFault {
+    /// It has no characters.
+    #[error("a name has at least one byte, this one is empty")]
+    Empty,
+    /// It is too long.
+    #[error("a name has at most {MAX_NAME_BYTES} bytes, this one has {bytes}")]
+    TooLong {
+        /// Its length in bytes of UTF-8.
+        bytes: usize,
+    },
+    /// It holds a control character.
+    #[error("a name holds no control characters, this one has U+{:04X} at byte {at}", u32::from(*.found))]
+    ControlChar {
+        /// The first such character.
+        found: char,
+        /// Where it begins, in bytes.
+        at: usize,
+    },
+}
+
+/// Checks a lock or election name as clients give it: 1 to [`MAX_NAME_BYTES`] bytes without control characters.
+/// Slashes anywhere, `.`, and bidirectional characters are ordinary.
+///
+/// # Errors
+/// The first fault found.
+pub fn check_name(name: &str) -> Result<(), NameFault> {
+    if name.is_empty() { Err(NameFault::Empty) } else { check_start(name) }
+}
+
+/// Checks what some name may begin with: like a name, but it may be empty.
+///
+/// # Errors
+/// The first fault found.
+pub fn check_start(start: &str) -> Result<(), NameFault> {
+    if start.len() > MAX_NAME_BYTES {
+        return Err(NameFault::TooLong { bytes: start.len() });
+    }
+    match start.char_indices().find(|(_, c)| !is_name_char(*c)) {
+        Some((at, found)) => Err(NameFault::ControlChar { found, at }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use super::*;
+
+    #[test]
+    fn partition_key_is_the_prefix_and_depth_segments() {
+        for (name, prefix, depth, key) in [
+            ("jobs/a/b", "", 1, "jobs"),
+            ("jobs", "", 1, "jobs"),
+            ("jobs/", "", 1, "jobs"),
+            ("jobs/a/b", "jobs/", 1, "jobs/a"),
+            ("jobs/a/b", "jobs/", 0, "jobs/"),
+            ("jobs/a/b", "jobs/", 2, "jobs/a/b"),
+            ("jobs/a/b", "jobs/", u16::MAX, "jobs/a/b"),
+            ("jobs/a/b", "jo", 1, "jobs"),
+            ("jobs/a/b", "jobs", 1, "jobs"),
+            ("jobs/a/b", "jobs", 2, "jobs/a"),
+            ("/a", "", 1, ""),
+            ("a//b", "", 2, "a/"),
+            ("a/", "", 2, "a/"),
+            ("日本/語", "日", 1, "日本"),
+            ("elsewhere/a", "jobs/", 1, "elsewhere/a"),
+        ] {
+            assert_eq!(partition_key(name, prefix, depth), key, "{name:?} below {prefix:?} at {depth}");
+        }
+    }
+
+    #[test]
+    fn a_start_decides_the_key_once_the_slash_that_ends_it_is_there() {
+        assert!(key_is_decided("jobs/a", "", 1));
+        assert!(key_is_decided("jobs/", "", 1));
+        assert!(!key_is_decided("jobs", "", 1), "jobs2 has another key");
+        assert!(key_is_decided("jobs/", "jobs/", 0));
+        assert!(!key_is_decided("jo", "jobs/", 0), "not below the prefix");
+    }
+
+    #[test]
+    fn only_a_leading_marker_makes_an_election() {
+        assert_eq!(routed_name("\u{1}election/jobs/a"), "jobs/a");
+        assert_eq!(routed_name("election/jobs/a"), "election/jobs/a");
+        assert_eq!(routed_name("jobs/\u{1}election/a"), "jobs/\u{1}election/a");
+        assert_eq!(routed_name("\u{1}election"), "\u{1}election");
+    }
+
+    #[test]
+    fn odd_names_are_names() {
+        for name in ["a", "/", "//", ".", "..", "a//b", "a/", " ", "\u{202e}abc", "日本", "\u{a0}", "~"] {
+            assert_eq!(check_name(name), Ok(()), "{name:?}");
+        }
+        assert_eq!(check_name(&"x".repeat(MAX_NAME_BYTES)), Ok(()));
+    }
+
+    #[test]
+    fn empty_long_and_control_names_are_refused() {
+        assert_eq!(check_name(""), Err(NameFault::Empty));
+        assert_eq!(check_start(""), Ok(()));
+        let long: String = "é".repeat(1024);
+        assert_eq!(check_name(&long), Err(NameFault::TooLong { bytes: 2048 }));
+        for found in ['\0', '\n', '\u{1f}', '\u{7f}', '\u{85}', '\u{9f}'] {
+            let name: String = ['é', found].into_iter().collect();
+            assert_eq!(check_name(&name), Err(NameFault::ControlChar { found, at: 2 }));
+        }
+        assert_eq!(
+            check_name("a\tb").map_err(|fault| alloc::format!("{fault}")),
+            Err("a name holds no control characters, this one has U+0009 at byte 1".into())
+        );
+    }
+}

@@ -166,7 +166,7 @@ impl Part {
         match self {
             Self::All => Self::All,
             Self::Slots { depth, slots, owned } => {
-                if (0..slots).all(|slot| owned.contains(slot)) {
+                if slots > 0 && owned.runs() == [(0, slots - 1)] {
                     return Self::All;
                 }
                 Self::Slots { depth, slots, owned }
@@ -198,3 +198,6 @@ impl fmt::Display for Range {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

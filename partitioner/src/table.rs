@@ -3,11 +3,13 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use serde::{Deserialize, Serialize};
 
 use crate::hash::slot_of_key;
 use crate::ids::GroupId;
+use crate::name::{key_is_decided, partition_key};
 use crate::range::Part;
 use crate::slots::SlotSet;
 
@@ -47,6 +49,22 @@ impl Table {
         match self {
             Self::Slots(owners) => owners.iter().copied().collect(),
             Self::Splits(splits) => splits.values().copied().collect(),
+        }
+    }
+
+    /// Groups that may own the key of a name beginning with `start`, which itself is below `prefix`.
+    pub(crate) fn groups_under(&self, start: &str, prefix: &str, depth: u16) -> BTreeSet<GroupId> {
+        if key_is_decided(start, prefix, depth) {
+            return self.owner(partition_key(start, prefix, depth)).into_iter().collect();
+        }
+        match self {
+            Self::Slots(_) => self.groups(),
+            // The keys in question are all those that begin with `start`.
+            Self::Splits(splits) => {
+                let above = splits.range::<str, _>((Bound::Excluded(start), Bound::Unbounded));
+                let within = above.take_while(|(key, _)| key.starts_with(start)).map(|(_, group)| *group);
+                within.chain(self.owner(start)).collect()
+            }
         }
     }
 

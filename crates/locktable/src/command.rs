@@ -119,9 +119,28 @@ pub enum Command {
     },
     /// Drops history below a revision.
     Compact {
-        /// The first revision that stays.
+        /// The first revision that stays; a revision of the future drops everything up to now.
         keep_from: Revision,
     },
+    /// A transaction whose puts hang on sessions that this group may meet for the first time (rule R4). Sessions that no
+    /// executed put hangs on are not attached.
+    AttachTxn {
+        /// What the sessions' homes said.
+        contacts: Vec<Contact>,
+        /// The transaction.
+        txn: Txn,
+    },
+}
+
+/// One session that a group meets for the first time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contact {
+    /// The session.
+    pub session: SessionId,
+    /// Its epoch.
+    pub epoch: SessionEpoch,
+    /// What its home said.
+    pub attach: Attach,
 }
 
 /// The first ranges of a fresh group.
@@ -190,6 +209,17 @@ pub enum RequestId {
     },
     /// A text over HTTP, at most 256 bytes: one record per (session, name).
     Text(Arc<str>),
+}
+
+impl RequestId {
+    /// Whether both name the same request: the sequence number or the text; `lowest` is no part of the identity.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Sequence { sequence: a, .. }, Self::Sequence { sequence: b, .. }) => a == b,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Sequence { .. }, Self::Text(_)) | (Self::Text(_), Self::Sequence { .. }) => false,
+        }
+    }
 }
 
 /// How long an acquire is ready to wait.

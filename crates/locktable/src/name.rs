@@ -4,7 +4,7 @@
 //! and bidirectional characters are ordinary and distinct. Nothing here knows which group a name belongs to.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
-use core::fmt;
+use core::{borrow::Borrow, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +101,13 @@ impl Name {
             None => Self::lock(name),
         };
         Some((name.ok()?, session))
+    }
+}
+
+/// Maps by name are searched with internal texts; both order alike.
+impl Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 

@@ -122,7 +122,8 @@ pub enum Rejection {
         /// The session.
         session: SessionId,
     },
-    /// This group does not know the session; ask its home and come again with `attach` (never shown to clients).
+    /// This group does not know the session, or is not its home where only the home can answer; ask its home, and come
+    /// again with `attach` (never shown to clients).
     SessionUnknown {
         /// The session.
         session: SessionId,
@@ -186,6 +187,8 @@ pub enum Bound {
     Value,
     /// A request id text of more than 256 bytes.
     RequestId,
+    /// A key of more than 4,096 bytes.
+    Key,
 }
 
 /// How an earlier request ended.

@@ -1,11 +1,20 @@
 //! Reads and writes of keys in one step, shaped as etcd's transactions are.
 
+mod check;
+
 use alloc::vec::Vec;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{Revision, SessionId};
+
+/// Most comparisons, and most steps, in one list.
+pub const MAX_STEPS: usize = 128;
+/// Most comparisons and steps of a transaction with all transactions inside.
+pub const MAX_ALL_STEPS: usize = 1_024;
+/// How deep transactions are nested at most; the outermost is 1.
+pub const MAX_DEPTH: usize = 8;
 
 /// If all comparisons hold, `success`, else `failure`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,10 +194,10 @@ pub enum TxnError {
     /// A key is written twice.
     #[error("a key is written twice in one transaction")]
     DuplicateKey,
-    /// More than 128 steps.
-    #[error("a transaction has at most 128 steps")]
+    /// More than [`MAX_STEPS`] in one list, or more than [`MAX_ALL_STEPS`] in all.
+    #[error("a transaction has at most 128 comparisons or steps in one list, and 1024 in all")]
     TooManySteps,
-    /// Nested deeper than 8.
+    /// Nested deeper than [`MAX_DEPTH`].
     #[error("transactions are nested at most 8 deep")]
     TooDeep,
     /// The lease of a put is no session here.

@@ -74,6 +74,7 @@ pub struct LockMetrics {
     wait: Histogram<f64>,
     hold: Histogram<f64>,
     handoff: Histogram<f64>,
+    queue: Histogram<u64>,
     prefixes: Arc<PrefixLabels>,
 }
 
@@ -98,6 +99,12 @@ impl LockMetrics {
                 .with_description("Time from the proposal of a release to the answer of the next waiter")
                 .with_boundaries(buckets::COMMIT.to_vec())
                 .build(),
+            queue: meter
+                .u64_histogram("holdfast.lock.queue.length")
+                .with_unit("{waiter}")
+                .with_description("How many stood in the queue, holder included, when a waiter came")
+                .with_boundaries(vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0])
+                .build(),
             prefixes,
         }
     }
@@ -114,6 +121,11 @@ impl LockMetrics {
         let attributes =
             [labels::group(group), self.prefixes.of(prefix), KeyValue::new("end", hold_end(reason))];
         self.hold.record(took.as_secs_f64(), &attributes);
+    }
+
+    /// An acquire came into a queue behind so many.
+    pub fn queued(&self, group: GroupId, ahead: u32) {
+        self.queue.record(u64::from(ahead), &[labels::group(group)]);
     }
 
     /// A release woke the next waiter.

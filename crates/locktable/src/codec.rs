@@ -1,0 +1,118 @@
+//! Bytes of proposals and snapshots: a version, then postcard. Frozen by golden tests.
+//!
+//! A snapshot also carries a checksum, and is checked against all invariants before it is used. Equal states have equal
+//! bytes. Knows nothing of where the bytes lie.
+
+use alloc::vec::Vec;
+
+use serde::Serialize;
+
+use crate::{
+    command::Proposal,
+    invariants::{self, Violation},
+    table::{LockTable, State},
+};
+
+/// First byte of a proposal.
+pub const PROPOSAL_VERSION: u8 = 1;
+/// First byte of a snapshot.
+pub const SNAPSHOT_VERSION: u8 = 1;
+
+/// Why bytes are no proposal, or no snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Fewer bytes than the header has.
+    #[error("the bytes end too early")]
+    Truncated,
+    /// Written by another version of this program.
+    #[error("version {found} of the format is unknown; this program reads version {known}")]
+    UnknownVersion {
+        /// The version byte.
+        found: u8,
+        /// What this program reads.
+        known: u8,
+    },
+    /// The checksum does not fit: the bytes were changed or cut after they were written.
+    #[error("the checksum does not fit the bytes")]
+    Checksum,
+    /// Not what the version says.
+    #[error("the bytes are no well-formed encoding, or some are left over")]
+    Malformed,
+    /// Well-formed, but no state that commands lead to.
+    #[error("the state breaks a rule: {0}")]
+    Inconsistent(Violation),
+}
+
+/// A fingerprint of a whole state: equal for equal states. Against accidents, not against malice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub u64);
+
+/// The bytes of a proposal as they go into the log.
+pub fn encode_proposal(proposal: &Proposal) -> Vec<u8> {
+    let mut bytes = Vec::from([PROPOSAL_VERSION]);
+    bytes.extend(body(proposal));
+    bytes
+}
+
+/// Reads a proposal from the log.
+///
+/// # Errors
+/// Anything that [`encode_proposal`] of this version has not written.
+pub fn decode_proposal(bytes: &[u8]) -> Result<Proposal, DecodeError> {
+    let (version, body) = bytes.split_first().ok_or(DecodeError::Truncated)?;
+    check_version(*version, PROPOSAL_VERSION)?;
+    parse(body)
+}
+
+impl LockTable {
+    /// The whole state as bytes: version, CRC-32 of the rest (little-endian), the rest.
+    pub fn encode(&self) -> Vec<u8> {
+        let body = body(&self.state);
+        let mut bytes = Vec::with_capacity(body.len() + 5);
+        bytes.push(SNAPSHOT_VERSION);
+        bytes.extend(crc32fast::hash(&body).to_le_bytes());
+        bytes.extend(body);
+        bytes
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote, builds the indexes, and checks all invariants.
+    ///
+    /// # Errors
+    /// An unknown version, damaged bytes, or a state that breaks an invariant.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (version, rest) = bytes.split_first().ok_or(DecodeError::Truncated)?;
+        check_version(*version, SNAPSHOT_VERSION)?;
+        let (crc, body) = rest.split_first_chunk::<4>().ok_or(DecodeError::Truncated)?;
+        if crc32fast::hash(body) != u32::from_le_bytes(*crc) {
+            return Err(DecodeError::Checksum);
+        }
+        let state: State = parse(body)?;
+        let table = Self::from_state(state);
+        invariants::check(&table).map_err(DecodeError::Inconsistent)?;
+        Ok(table)
+    }
+
+    /// A fingerprint of the whole state. Costs as much as encoding it.
+    pub fn digest(&self) -> Digest {
+        // FNV-1a, 64 bits.
+        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        Digest(body(&self.state).iter().fold(0xcbf2_9ce4_8422_2325, fold))
+    }
+}
+
+/// Postcard refuses only sequences of unknown length, which none of our types has; should that ever change, the empty
+/// body is refused on decoding.
+fn body<T: Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_allocvec(value).unwrap_or_default()
+}
+
+fn parse<'b, T: serde::Deserialize<'b>>(body: &'b [u8]) -> Result<T, DecodeError> {
+    match postcard::take_from_bytes(body) {
+        Ok((value, [])) => Ok(value),
+        Ok(_) | Err(_) => Err(DecodeError::Malformed),
+    }
+}
+
+fn check_version(found: u8, known: u8) -> Result<(), DecodeError> {
+    if found == known { Ok(()) } else { Err(DecodeError::UnknownVersion { found, known }) }
+}

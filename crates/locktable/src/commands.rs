@@ -1,0 +1,44 @@
+//! What each command does, one file per command. Every one checks first and changes afterwards, so that a refusal leaves
+//! no trace.
+
+pub(crate) mod ack_end;
+pub(crate) mod acquire;
+pub(crate) mod attach_session;
+pub(crate) mod cancel;
+pub(crate) mod checkpoint;
+pub(crate) mod compact;
+mod contact;
+pub(crate) mod end_session;
+pub(crate) mod expire_sessions;
+pub(crate) mod force_release;
+pub(crate) mod forget_ends;
+pub(crate) mod learn_ends;
+pub(crate) mod open_session;
+pub(crate) mod own;
+pub(crate) mod proclaim;
+pub(crate) mod release;
+mod remove_session;
+pub(crate) mod txn;
+
+/// Shortest TTL of a session in milliseconds.
+pub(crate) const MIN_TTL_MS: u64 = 1_000;
+/// Longest TTL of a session in milliseconds: a day.
+pub(crate) const MAX_TTL_MS: u64 = 86_400_000;
+/// Longest value of a key in bytes.
+pub(crate) const MAX_VALUE_BYTES: usize = 64 << 10;
+/// Longest text of a request id in bytes.
+pub(crate) const MAX_REQUEST_TEXT_BYTES: usize = 256;
+/// Longest key in bytes: every lock's key is shorter.
+pub(crate) const MAX_KEY_BYTES: usize = 4_096;
+
+use crate::outcome::{Bound, Rejection};
+
+/// Refuses a TTL out of bounds.
+fn check_ttl(ttl_ms: u64) -> Result<(), Rejection> {
+    if (MIN_TTL_MS..=MAX_TTL_MS).contains(&ttl_ms) { Ok(()) } else { Err(Rejection::OutOfBounds(Bound::Ttl)) }
+}
+
+/// Refuses a value out of bounds.
+fn check_value(value: &[u8]) -> Result<(), Rejection> {
+    if value.len() <= MAX_VALUE_BYTES { Ok(()) } else { Err(Rejection::OutOfBounds(Bound::Value)) }
+}

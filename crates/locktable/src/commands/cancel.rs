@@ -1,0 +1,51 @@
+//! `Cancel`: ends the wait of exactly one request (rule R9). Other requests of the session are left alone.
+
+use crate::{
+    command::{Cancel, CancelReason, IfGranted},
+    event::Removal,
+    outcome::{CancelOutcome, Outcome, Rejection, RequestEnd},
+    table::{Changes, Earlier, LockTable},
+};
+
+pub(crate) fn apply(
+    table: &mut LockTable,
+    changes: &mut Changes,
+    cancel: &Cancel,
+) -> Result<Outcome, Rejection> {
+    table.owns(&cancel.name)?;
+    let revision = match table.earlier(cancel.session, &cancel.name, &cancel.request) {
+        Earlier::Live(revision) => revision,
+        // A repeated cancel finds what the first one did.
+        Earlier::Ended(RequestEnd::Cancelled | RequestEnd::TimedOut) => {
+            return Ok(Outcome::Cancel(CancelOutcome::Cancelled));
+        }
+        Earlier::Ended(RequestEnd::Released | RequestEnd::Removed) | Earlier::New | Earlier::Stale => {
+            return Ok(Outcome::Cancel(CancelOutcome::None));
+        }
+    };
+    let held = table.holds(&cancel.name, cancel.session, revision);
+    let keep = match cancel.granted {
+        IfGranted::Keep => held,
+        IfGranted::Release => false,
+    };
+    if keep {
+        return Ok(Outcome::Cancel(CancelOutcome::Granted { token: revision, released: false }));
+    }
+    changes.write_at(table.next_revision()?);
+    table.delete(changes, &cancel.name.key(cancel.session), removal(cancel.reason));
+    if !held {
+        return Ok(Outcome::Cancel(CancelOutcome::Cancelled));
+    }
+    if let Some(session) = table.state.sessions.get_mut(&cancel.session) {
+        session.requests.remember_hold(&cancel.name, revision);
+    }
+    Ok(Outcome::Cancel(CancelOutcome::Granted { token: revision, released: true }))
+}
+
+fn removal(reason: CancelReason) -> Removal {
+    match reason {
+        CancelReason::TimedOut => Removal::TimedOut,
+        CancelReason::Cancelled => Removal::Cancelled,
+        CancelReason::Abandoned => Removal::Abandoned,
+    }
+}

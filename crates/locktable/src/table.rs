@@ -1,0 +1,138 @@
+//! The state of one group, and the one way it changes.
+//!
+//! [`LockTable::apply`] takes an entry of the log and gives an outcome or a rejection, events and facts. It refuses to
+//! know why an entry was proposed, when, or who is listening. Reads are in `read`; what each command does is in `commands`.
+
+mod changes;
+mod history;
+mod index;
+mod ownership;
+mod read;
+mod requests;
+mod state;
+
+use alloc::vec::Vec;
+
+use holdfast_partitioner::GroupId;
+
+pub(crate) use self::{
+    changes::{Changes, queue_for},
+    index::{Index, Slot},
+    requests::{Earlier, Requests},
+    state::{Key, Pending, Place, Role, Session, State},
+};
+pub use self::{
+    history::{HISTORY_BYTES, HISTORY_EVENTS},
+    read::{RequestState, WaitView},
+    requests::{MAX_ENDED_HOLDS, MAX_ENDED_TEXTS, MAX_OUTSTANDING},
+};
+use crate::{
+    command::{Command, Proposal},
+    commands,
+    ids::{Revision, Term},
+    name::Name,
+    outcome::{Applied, Outcome, Rejection},
+    route,
+};
+
+/// Where an entry stands in the group's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Its index.
+    pub index: u64,
+    /// The term it was appended under.
+    pub term: Term,
+}
+
+/// Sessions, keys and queues of one lock group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockTable {
+    pub(crate) state: State,
+    pub(crate) index: Index,
+}
+
+impl LockTable {
+    /// A group that owns nothing and knows nobody.
+    pub fn new(group: GroupId) -> Self {
+        Self { state: State::new(group), index: Index::default() }
+    }
+
+    /// A table around a state that was read, with its indexes built anew.
+    pub(crate) fn from_state(mut state: State) -> Self {
+        state.history.recount();
+        let index = Index::of(&state.keys);
+        Self { state, index }
+    }
+
+    /// Applies one entry of the log. Never panics; where the result is `Err`, nothing has changed.
+    pub fn apply(&mut self, at: Position, proposal: &Proposal) -> Applied {
+        let mut changes = Changes::new(at, proposal.at_ms, self.state.revision);
+        let result = self.run(&mut changes, &proposal.command);
+        if result.is_ok() {
+            self.settle(&mut changes);
+        }
+        let (events, facts) = match result {
+            Ok(_) => changes.into_parts(),
+            Err(_) => (Vec::new(), Vec::new()),
+        };
+        Applied { result, revision: self.state.revision, events, facts }
+    }
+
+    fn run(&mut self, changes: &mut Changes, command: &Command) -> Result<Outcome, Rejection> {
+        match command {
+            Command::Own(own) => commands::own::apply(self, own),
+            Command::OpenSession(open) => commands::open_session::apply(self, changes, open),
+            Command::AttachSession { session, group } => {
+                commands::attach_session::apply(self, *session, *group)
+            }
+            Command::EndSession { session, epoch, reason } => {
+                commands::end_session::apply(self, changes, *session, *epoch, *reason)
+            }
+            Command::ExpireSessions { sessions, term } => {
+                commands::expire_sessions::apply(self, changes, sessions, *term)
+            }
+            Command::LearnEnds { ends } => commands::learn_ends::apply(self, changes, ends),
+            Command::AckEnd { session, epoch, group } => {
+                commands::ack_end::apply(self, changes, *session, *epoch, *group)
+            }
+            Command::ForgetEnds { ends } => commands::forget_ends::apply(self, ends),
+            Command::Acquire(acquire) => commands::acquire::apply(self, changes, acquire),
+            Command::Cancel(cancel) => commands::cancel::apply(self, changes, cancel),
+            Command::Release { name, session, token } => {
+                commands::release::apply(self, changes, name, *session, *token)
+            }
+            Command::ForceRelease { name, token } => {
+                commands::force_release::apply(self, changes, name, *token)
+            }
+            Command::Proclaim { name, session, token, value } => {
+                commands::proclaim::apply(self, changes, name, *session, *token, value)
+            }
+            Command::Txn(txn) => commands::txn::apply(self, changes, &[], txn),
+            Command::Checkpoint { marked, cleared, term } => {
+                commands::checkpoint::apply(self, changes, marked, cleared, *term)
+            }
+            Command::Compact { keep_from } => commands::compact::apply(self, *keep_from),
+            Command::AttachTxn { contacts, txn } => commands::txn::apply(self, changes, contacts, txn),
+        }
+    }
+
+    /// Whether the group has ever been given ranges; a fresh one owns nothing until its leader proposes `Own`.
+    pub fn has_owned(&self) -> bool {
+        self.state.ownership.ever()
+    }
+
+    /// Whether this group may change the queue `name`.
+    pub fn owns(&self, name: &Name) -> Result<(), Rejection> {
+        self.state.ownership.check(name.internal())
+    }
+
+    /// Whether this group may change the key: by its lock's name, or by the whole key as a name.
+    pub fn owns_key(&self, key: &[u8]) -> Result<(), Rejection> {
+        self.state.ownership.check(&route::of_key(key))
+    }
+
+    /// The revision of the next entry that changes keys.
+    pub(crate) fn next_revision(&self) -> Result<Revision, Rejection> {
+        self.state.revision.next().ok_or(Rejection::CounterFull)
+    }
+}

@@ -1,0 +1,161 @@
+//! What a session has asked for, so that a repeat is answered instead of executed (rules R8, R11).
+
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    command::RequestId,
+    ids::{Revision, Token},
+    name::Name,
+    outcome::{Rejection, RequestEnd},
+};
+
+/// Most sequence-numbered requests of one session above its floor in one group.
+pub const MAX_OUTSTANDING: usize = 256;
+/// Most text records of one session whose key is gone; the one that ended first is dropped.
+pub const MAX_ENDED_TEXTS: usize = 1_024;
+/// How many holds that a session ended itself are remembered, for repeated releases.
+pub const MAX_ENDED_HOLDS: usize = 64;
+
+/// The requests of one session in one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Requests {
+    /// Sequence numbers up to here are answered and never executed.
+    pub(crate) floor: u64,
+    /// Acquires above the floor that created a key.
+    pub(crate) results: BTreeMap<u64, Record>,
+    /// The latest text request per name that created a key.
+    pub(crate) texts: BTreeMap<Name, TextRecord>,
+    /// Text records whose key is gone, in the order in which it went; some may have been replaced since.
+    pub(crate) ended_texts: VecDeque<(Name, Revision)>,
+    /// Holds the session ended itself, the latest last.
+    pub(crate) ended_holds: VecDeque<(Name, Token)>,
+}
+
+/// A request that created a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) name: Name,
+    /// Create revision of its key.
+    pub(crate) revision: Revision,
+    /// How it ended; `None` while the key is there.
+    pub(crate) end: Option<RequestEnd>,
+}
+
+/// A text request that created a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TextRecord {
+    pub(crate) text: Arc<str>,
+    pub(crate) revision: Revision,
+    pub(crate) end: Option<RequestEnd>,
+}
+
+/// What is known of a request before it is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Earlier {
+    /// Never seen.
+    New,
+    /// Its key is there, with this create revision: it holds or stands in line.
+    Live(Revision),
+    /// Its key is gone.
+    Ended(RequestEnd),
+    /// At or below the floor, or the number was used for another name.
+    Stale,
+}
+
+impl Requests {
+    /// Looks up a request whose key is gone, if there ever was one.
+    pub(crate) fn find(&self, name: &Name, request: &RequestId) -> Earlier {
+        let end = match request {
+            RequestId::Sequence { sequence, lowest } => {
+                if *sequence <= self.floor.max(lowest.saturating_sub(1)) {
+                    return Earlier::Stale;
+                }
+                match self.results.get(sequence) {
+                    None => return Earlier::New,
+                    Some(record) if record.name != *name => return Earlier::Stale,
+                    Some(record) => record.end,
+                }
+            }
+            RequestId::Text(text) => match self.texts.get(name) {
+                Some(record) if record.text == *text => record.end,
+                Some(_) | None => return Earlier::New,
+            },
+        };
+        // A record without end has its key, which is asked before the records.
+        end.map_or(Earlier::Stale, Earlier::Ended)
+    }
+
+    /// Whether one more request may be recorded, once its `lowest` has raised the floor.
+    pub(crate) fn room(&self, request: &RequestId) -> Result<(), Rejection> {
+        let RequestId::Sequence { lowest, .. } = request else { return Ok(()) };
+        let outstanding = self.results.range(lowest..).take(MAX_OUTSTANDING).count();
+        if outstanding < MAX_OUTSTANDING { Ok(()) } else { Err(Rejection::TooManyOutstanding) }
+    }
+
+    /// Records a request that has just created a key.
+    pub(crate) fn record(&mut self, name: &Name, request: &RequestId, revision: Revision) {
+        match request {
+            RequestId::Sequence { sequence, lowest } => {
+                self.raise_floor(lowest.saturating_sub(1));
+                self.results.insert(*sequence, Record { name: name.clone(), revision, end: None });
+            }
+            RequestId::Text(text) => {
+                self.texts.insert(name.clone(), TextRecord { text: text.clone(), revision, end: None });
+            }
+        }
+    }
+
+    fn raise_floor(&mut self, floor: u64) {
+        if floor > self.floor {
+            self.floor = floor;
+            self.results = self.results.split_off(&floor.saturating_add(1));
+        }
+    }
+
+    /// Records that the key a request created is gone.
+    pub(crate) fn ended(&mut self, name: &Name, request: &RequestId, revision: Revision, end: RequestEnd) {
+        match request {
+            RequestId::Sequence { sequence, .. } => {
+                if let Some(record) = self.results.get_mut(sequence).filter(|r| r.revision == revision) {
+                    record.end = Some(end);
+                }
+            }
+            RequestId::Text(_) => {
+                let Some(record) = self.texts.get_mut(name).filter(|r| r.revision == revision) else {
+                    return;
+                };
+                record.end = Some(end);
+                self.ended_texts.push_back((name.clone(), revision));
+                self.drop_oldest_text();
+            }
+        }
+    }
+
+    fn drop_oldest_text(&mut self) {
+        if self.ended_texts.len() <= MAX_ENDED_TEXTS {
+            return;
+        }
+        let Some((name, revision)) = self.ended_texts.pop_front() else { return };
+        if self.texts.get(&name).is_some_and(|record| record.revision == revision) {
+            self.texts.remove(&name);
+        }
+    }
+
+    /// Remembers a hold that the session ended itself.
+    pub(crate) fn remember_hold(&mut self, name: &Name, token: Token) {
+        if self.ended_holds.len() >= MAX_ENDED_HOLDS {
+            self.ended_holds.pop_front();
+        }
+        self.ended_holds.push_back((name.clone(), token));
+    }
+
+    /// Whether the session ended this hold itself, and it is still remembered.
+    pub(crate) fn has_ended(&self, name: &Name, token: Token) -> bool {
+        self.ended_holds.iter().any(|(n, t)| t == &token && n == name)
+    }
+}

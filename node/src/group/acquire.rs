@@ -1,0 +1,255 @@
+//! Acquiring at the leader: look, meet the session, register interest, propose, wait.
+//!
+//! Every step may be repeated by the caller with the same request id; the state answers the same (rule R8). Does not
+//! know how the caller is connected: a caller that goes away drops the future.
+
+use std::time::Duration;
+
+use holdfast_locktable::{
+    command::{Acquire, Attach as FirstContact, Cancel, CancelReason, Command, IfGranted, Repeat, RequestId, Wait},
+    event::{Removal, WaitEnd},
+    ids::{SessionEpoch, Term},
+    outcome::{CancelOutcome, Outcome, Rejection},
+};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{
+    Group,
+    call::{GroupAnswer, GroupCall, GroupResult},
+    proposer::GroupError,
+};
+use crate::{
+    endpoint::types::AcquireRequest,
+    watch::{
+        Attach, CallEnd, Detached, Settled,
+        waits::{CallerId, LOST_GRACE_MS, RequestKey, WaitKey},
+    },
+};
+
+/// How old the home's word on a session may be when it is used, in milliseconds (rule R4).
+const FIRST_CONTACT_MS: u64 = 5_000;
+/// How often a session may be met anew within one call: once, and once more where the term changed in between.
+const MEETINGS: u32 = 3;
+
+/// How a session stands in this group before an acquire.
+enum Standing {
+    Known(SessionEpoch),
+    Unknown,
+}
+
+impl Group {
+    pub(super) async fn acquire(&self, request: AcquireRequest) -> GroupResult {
+        let started = Instant::now();
+        if matches!(request.wait, Wait::Try) && self.looks_busy(&request) {
+            self.refuse_if_busy(&request).await?;
+        }
+        let mut interest = Interest::register(self, &request);
+        let result = self.acquire_registered(&request, &mut interest, started).await;
+        // Whatever it is, the caller is about to hear it. Only a dropped future detaches.
+        interest.settle();
+        self.parts.metrics.acquired(&request.name, started.elapsed(), &result);
+        result
+    }
+
+    async fn acquire_registered(
+        &self,
+        request: &AcquireRequest,
+        interest: &mut Interest,
+        started: Instant,
+    ) -> GroupResult {
+        match self.propose_acquire(request).await? {
+            Outcome::Granted { token } => Ok(GroupAnswer::Granted(token)),
+            Outcome::Queued { ahead, .. } => {
+                self.parts.metrics.queued(ahead);
+                self.wait(request, interest, started).await
+            }
+            other => Err(GroupError::Fatal(format!("an acquire was answered with {other:?}"))),
+        }
+    }
+
+    /// Rule R12: a try is first read here, and only a proven leader's word counts.
+    fn looks_busy(&self, request: &AcquireRequest) -> bool {
+        self.locks(|table| {
+            table.holder(&request.name).is_some_and(|(session, ..)| session != request.session)
+        })
+    }
+
+    async fn refuse_if_busy(&self, request: &AcquireRequest) -> Result<(), GroupError> {
+        self.confirm().await?;
+        self.locks(|table| {
+            table.owns(&request.name).map_err(GroupError::Rejected)?;
+            match table.holder(&request.name) {
+                Some((holder, token, waiters)) if holder != request.session => {
+                    Err(GroupError::Rejected(Rejection::Busy { holder, token, waiters }))
+                }
+                Some(_) | None => Ok(()),
+            }
+        })
+    }
+
+    /// Proves by a quorum round that this member leads.
+    pub(super) async fn confirm(&self) -> Result<Term, GroupError> {
+        match self.parts.raft.confirm_leadership().await {
+            Ok(term) => Ok(term),
+            Err(error) => Err(GroupError::NotLeader { leader: error.leader }),
+        }
+    }
+
+    /// Proposes the acquire; a session that this group does not know is met at its home first (rule R4).
+    async fn propose_acquire(&self, request: &AcquireRequest) -> Result<Outcome, GroupError> {
+        let mut last = GroupError::Unknown;
+        for _ in 0..MEETINGS {
+            let (epoch, attach) = match self.standing(request) {
+                Standing::Known(epoch) => (epoch, None),
+                Standing::Unknown => {
+                    let (epoch, contact) = self.meet(request).await?;
+                    (epoch, Some(contact))
+                }
+            };
+            match self.parts.proposer.propose(acquire_command(request, epoch, attach)).await {
+                // The session came or went, or the term changed, between the look and the entry.
+                Err(error @ GroupError::Rejected(Rejection::SessionUnknown { .. } | Rejection::StaleTerm)) => last = error,
+                Err(GroupError::Rejected(Rejection::SessionLost { .. })) if self.met_again(request, epoch) => {
+                    last = GroupError::Unknown;
+                }
+                result => return result,
+            }
+        }
+        match last {
+            GroupError::Rejected(_) => Err(GroupError::NotLeader { leader: self.leader() }),
+            other => Err(other),
+        }
+    }
+
+    fn standing(&self, request: &AcquireRequest) -> Standing {
+        self.locks(|table| match table.session(request.session) {
+            Some(session) => Standing::Known(session.epoch),
+            None => Standing::Unknown,
+        })
+    }
+
+    /// Whether the session stands here under another epoch than the one just refused.
+    fn met_again(&self, request: &AcquireRequest, refused: SessionEpoch) -> bool {
+        matches!(self.standing(request), Standing::Known(epoch) if epoch != refused)
+    }
+
+    /// Asks the session's home, which attaches this group to it.
+    async fn meet(&self, request: &AcquireRequest) -> Result<(SessionEpoch, FirstContact), GroupError> {
+        let session = request.session;
+        let home = (self.parts.home_of)(session);
+        if home == self.id() {
+            return Err(GroupError::Rejected(Rejection::SessionLost { session }));
+        }
+        let term = self.leads().ok_or_else(|| GroupError::NotLeader { leader: self.leader() })?;
+        let call = GroupCall::AttachSession { session, group: self.id() };
+        let asked = tokio::time::timeout(Duration::from_millis(FIRST_CONTACT_MS), (self.parts.outward)(home, call));
+        match asked.await {
+            Ok(Ok(GroupAnswer::Session { epoch, ttl_ms, metadata })) => {
+                Ok((epoch, FirstContact { home, ttl_ms, metadata, term }))
+            }
+            Ok(Ok(other)) => Err(GroupError::Fatal(format!("an attachment was answered with {other:?}"))),
+            // The home leads the session's life; whatever keeps it from answering keeps the acquire from starting.
+            Ok(Err(GroupError::NotLeader { .. } | GroupError::Unknown)) | Err(_) => {
+                Err(GroupError::HomeUnavailable { home })
+            }
+            Ok(Err(error)) => Err(error),
+        }
+    }
+
+    async fn wait(&self, request: &AcquireRequest, interest: &mut Interest, started: Instant) -> GroupResult {
+        let limit = match request.wait {
+            Wait::AtMost(ms) => Some(started + Duration::from_millis(ms)),
+            Wait::Try | Wait::Unlimited => None,
+        };
+        let end = match limit {
+            Some(limit) => tokio::select! {
+                biased;
+                end = &mut interest.hear => end,
+                () = tokio::time::sleep_until(limit) => return self.time_out(request, interest).await,
+            },
+            None => (&mut interest.hear).await,
+        };
+        self.answer(end)
+    }
+
+    /// Rule R9: the wait has timed out only once its cancel is applied; if the grant came first, the call is granted.
+    async fn time_out(&self, request: &AcquireRequest, interest: &mut Interest) -> GroupResult {
+        let cancel = Cancel {
+            name: request.name.clone(),
+            session: request.session,
+            request: request.request.clone(),
+            reason: CancelReason::TimedOut,
+            granted: IfGranted::Keep,
+        };
+        match self.cancel(cancel).await? {
+            CancelOutcome::Cancelled => Ok(GroupAnswer::NotGranted(Removal::TimedOut)),
+            CancelOutcome::Granted { token, .. } => Ok(GroupAnswer::Granted(token)),
+            // Something else ended the wait; its fact is on the way.
+            CancelOutcome::None => {
+                let end = (&mut interest.hear).await;
+                self.answer(end)
+            }
+        }
+    }
+
+    fn answer(&self, end: Result<CallEnd, oneshot::error::RecvError>) -> GroupResult {
+        match end {
+            Ok(CallEnd::Ended(WaitEnd::Granted { token })) => Ok(GroupAnswer::Granted(token)),
+            Ok(CallEnd::Ended(WaitEnd::Removed(removal))) => Ok(GroupAnswer::NotGranted(removal)),
+            Ok(CallEnd::LeaderLost) | Err(_) => Err(GroupError::NotLeader { leader: self.leader() }),
+        }
+    }
+}
+
+fn acquire_command(request: &AcquireRequest, epoch: SessionEpoch, attach: Option<FirstContact>) -> Command {
+    Command::Acquire(Acquire {
+        name: request.name.clone(),
+        session: request.session,
+        epoch,
+        attach,
+        request: request.request.clone(),
+        wait: request.wait,
+        metadata: request.metadata.clone(),
+        value: request.value.clone(),
+        repeat: Repeat::Refuse,
+    })
+}
+
+/// A call's interest in how its request ends. Dropped without having been settled, it detaches the call.
+struct Interest {
+    group: Group,
+    key: WaitKey,
+    request: RequestId,
+    caller: CallerId,
+    hear: oneshot::Receiver<CallEnd>,
+    settled: bool,
+}
+
+impl Interest {
+    fn register(group: &Group, request: &AcquireRequest) -> Self {
+        let (tell, hear) = oneshot::channel();
+        let key = WaitKey {
+            name: request.name.clone(),
+            session: request.session,
+            request: RequestKey::from(&request.request),
+        };
+        let caller = group.next_caller();
+        let attach = Attach { key: key.clone(), request: request.request.clone(), caller, tell };
+        group.parts.fanout.do_send(attach);
+        Self { group: group.clone(), key, request: request.request.clone(), caller, hear, settled: false }
+    }
+
+    fn settle(&mut self) {
+        self.settled = true;
+        self.group.parts.fanout.do_send(Settled { key: self.key.clone(), caller: self.caller });
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        if !self.settled {
+            let (key, request, caller) = (self.key.clone(), self.request.clone(), Some(self.caller));
+            self.group.parts.fanout.do_send(Detached { key, request, caller, grace_ms: LOST_GRACE_MS });
+        }
+    }
+}

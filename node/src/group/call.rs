@@ -1,0 +1,164 @@
+//! What a group's leader can be asked by any member, and what it answers. Encoded with postcard between members.
+
+use bytes::Bytes;
+use holdfast_locktable::{
+    command::{CancelReason, EndReason, IfGranted, LearnedEnd, RequestId},
+    event::Removal,
+    ids::{Revision, SessionEpoch, SessionId, Token},
+    metadata::Metadata,
+    name::{Name, NameKind},
+    outcome::CancelOutcome,
+};
+use holdfast_partitioner::GroupId;
+use serde::{Deserialize, Serialize};
+
+use super::proposer::GroupError;
+use crate::endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView};
+
+/// A verb for the leader of one lock group.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum GroupCall {
+    /// Open a session here, its home.
+    OpenSession {
+        /// Chosen by the endpoint.
+        session: SessionId,
+        /// In milliseconds.
+        ttl_ms: u64,
+        /// About the client.
+        metadata: Metadata,
+    },
+    /// End a session here, its home.
+    EndSession {
+        /// Which.
+        session: SessionId,
+        /// Why.
+        reason: EndReason,
+    },
+    /// Another group meets the session (at home).
+    AttachSession {
+        /// Which.
+        session: SessionId,
+        /// The group.
+        group: GroupId,
+    },
+    /// The home of sessions tells of their ends (at an attached group).
+    LearnEnds(Vec<LearnedEnd>),
+    /// Acquire or campaign.
+    Acquire(AcquireRequest),
+    /// The client of an answered or dropped acquire is gone.
+    Detached {
+        /// The queue.
+        name: Name,
+        /// Who asked.
+        session: SessionId,
+        /// Under which request.
+        request: RequestId,
+    },
+    /// Cancel a wait.
+    Cancel {
+        /// The queue.
+        name: Name,
+        /// Who waits.
+        session: SessionId,
+        /// Under which request.
+        request: RequestId,
+        /// Why.
+        reason: CancelReason,
+        /// What to do with a grant that came first.
+        granted: IfGranted,
+    },
+    /// Release a hold.
+    Release {
+        /// The queue.
+        name: Name,
+        /// Who holds.
+        session: SessionId,
+        /// With which token.
+        token: Token,
+    },
+    /// Force a hold to end.
+    ForceRelease {
+        /// The queue.
+        name: Name,
+        /// The token the operator saw.
+        token: Token,
+    },
+    /// Replace an election's value.
+    Proclaim {
+        /// The queue.
+        name: Name,
+        /// Who leads.
+        session: SessionId,
+        /// With which token.
+        token: Token,
+        /// The new value.
+        value: Bytes,
+    },
+    /// Read a page of locks.
+    Locks {
+        /// Locks or elections.
+        kind: NameKind,
+        /// Beginning of their names.
+        prefix: String,
+        /// The name before the page.
+        after: Option<Name>,
+        /// At most so many.
+        limit: u32,
+    },
+    /// Read one lock.
+    Lock(Name),
+    /// Read all sessions whose home this is.
+    Sessions,
+    /// Read one session.
+    Session(SessionId),
+    /// Figures of the group.
+    Status,
+    /// Take a snapshot into the snapshot store.
+    TakeSnapshot,
+}
+
+/// What a verb answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum GroupAnswer {
+    /// Done.
+    Done,
+    /// A session's epoch and TTL in milliseconds.
+    Session {
+        /// Its epoch.
+        epoch: SessionEpoch,
+        /// TTL in milliseconds.
+        ttl_ms: u64,
+        /// About its client.
+        metadata: Metadata,
+    },
+    /// The caller holds with this token.
+    Granted(Token),
+    /// The wait ended without a grant.
+    NotGranted(Removal),
+    /// How a cancel found the request.
+    Cancel(CancelOutcome),
+    /// Whether this release ended the hold.
+    Released(bool),
+    /// Whose hold was forced to end.
+    ForceReleased(SessionId),
+    /// At which revision the value changed.
+    Proclaimed(Revision),
+    /// A page of locks, and whether there are more.
+    Locks {
+        /// In name order.
+        locks: Vec<LockView>,
+        /// Whether there are more.
+        more: bool,
+    },
+    /// One lock.
+    Lock(Box<LockDetail>),
+    /// Sessions.
+    Sessions(Vec<SessionInfo>),
+    /// Figures.
+    Status(Box<GroupView>),
+    /// A snapshot.
+    Snapshot(Box<SnapshotView>),
+}
+
+/// The result of a verb.
+pub type GroupResult = Result<GroupAnswer, GroupError>;

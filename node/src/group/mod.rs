@@ -1,0 +1,236 @@
+//! One lock group on one member: its Raft half, its actors, and the verbs its leader carries out.
+//!
+//! - [`call`]: the verbs, as they travel between members.
+//! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. [`keepalive`]: renewing sessions.
+//! - [`read`]: lists and details. [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
+//!   other groups. [`sink`]: what applying tells the actors.
+//!
+//! No verb here forwards: a group that does not lead says so.
+
+pub mod acquire;
+pub mod bootstrap;
+pub mod call;
+pub mod ends;
+pub mod figures;
+pub mod keepalive;
+pub mod observer;
+pub mod proposer;
+pub mod read;
+pub mod sink;
+pub mod snapshots;
+pub mod steward;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use actix::Addr;
+use futures::future::BoxFuture;
+use holdfast_locktable::{
+    command::{Cancel, Command, OpenSession},
+    ids::Term,
+    outcome::{CancelOutcome, Outcome},
+    table::LockTable,
+};
+use holdfast_partitioner::GroupId;
+
+use self::{
+    call::{GroupAnswer, GroupCall, GroupResult},
+    figures::GroupMetrics,
+    proposer::{GroupError, Proposer},
+};
+use crate::{
+    clock::Clock,
+    lease::LeaseManager,
+    raft::{group::RaftGroup, types::MemberId},
+    snapshot::actor::{Snapshotter, TakeSnapshot},
+    watch::{
+        Detached, WatchFanout,
+        waits::{CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
+    },
+};
+
+/// Calls the leader of another group, wherever it is: how a group reaches a session's home.
+pub type Outward = Arc<dyn Fn(GroupId, GroupCall) -> BoxFuture<'static, GroupResult> + Send + Sync>;
+
+/// Parts of a group, put together by the member.
+pub struct Parts {
+    /// The Raft half.
+    pub raft: RaftGroup,
+    /// Its lease manager.
+    pub lease: Addr<LeaseManager>,
+    /// Its watch fan-out.
+    pub fanout: Addr<WatchFanout>,
+    /// Its snapshotter.
+    pub snapshotter: Addr<Snapshotter>,
+    /// Commands into its log.
+    pub proposer: Proposer,
+    /// The member's clocks.
+    pub clock: Clock,
+    /// Its instruments.
+    pub metrics: GroupMetrics,
+    /// The way to other groups.
+    pub outward: Outward,
+    /// Which group is the home of a session.
+    pub home_of: Arc<dyn Fn(holdfast_locktable::ids::SessionId) -> GroupId + Send + Sync>,
+}
+
+/// One lock group on this member. Cheap to clone.
+#[derive(Clone)]
+pub struct Group {
+    parts: Arc<Parts>,
+    next_caller: Arc<AtomicU64>,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Group({})", self.id())
+    }
+}
+
+impl Group {
+    /// Puts a group together.
+    pub fn new(parts: Parts) -> Self {
+        Self { parts: Arc::new(parts), next_caller: Arc::new(AtomicU64::new(1)) }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> GroupId {
+        self.parts.raft.id()
+    }
+
+    /// Its Raft half.
+    pub fn raft(&self) -> &RaftGroup {
+        &self.parts.raft
+    }
+
+    /// Its watch fan-out.
+    pub fn fanout(&self) -> &Addr<WatchFanout> {
+        &self.parts.fanout
+    }
+
+    /// Reads this member's replica of the group's table, briefly: applying waits meanwhile.
+    pub fn locks<T>(&self, read: impl FnOnce(&LockTable) -> T) -> T {
+        self.parts.raft.with_table(|table, _| match table.locks() {
+            Some(locks) => read(locks),
+            // A lock group is started with a lock table; this keeps readers total.
+            None => read(&LockTable::new(self.id())),
+        })
+    }
+
+    /// The leader of this group as this member knows it.
+    pub fn leader(&self) -> Option<MemberId> {
+        self.parts.raft.leadership().borrow().leader
+    }
+
+    /// Whether this member leads the group and has applied an entry of its own term; then, the term.
+    pub fn leads(&self) -> Option<Term> {
+        let leadership = self.parts.raft.leadership();
+        let now = leadership.borrow();
+        now.here.then_some(now.term)
+    }
+
+    fn next_caller(&self) -> CallerId {
+        CallerId(self.next_caller.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Carries out a verb, if this member leads the group. Dropping the future of a waiting acquire detaches the caller;
+    /// dropping any other does not take back what was proposed.
+    pub async fn call(&self, call: GroupCall) -> GroupResult {
+        if self.leads().is_none() {
+            return Err(GroupError::NotLeader { leader: self.leader() });
+        }
+        match call {
+            GroupCall::Acquire(request) => self.acquire(request).await,
+            GroupCall::Detached { name, session, request } => {
+                let key = WaitKey { name, session, request: RequestKey::from(&request) };
+                self.parts.fanout.do_send(Detached { key, request, caller: None, grace_ms: DETACH_GRACE_MS });
+                Ok(GroupAnswer::Done)
+            }
+            GroupCall::Locks { kind, prefix, after, limit } => self.read_locks(kind, &prefix, after, limit).await,
+            GroupCall::Lock(name) => self.read_lock(&name).await,
+            GroupCall::Sessions => self.read_sessions().await,
+            GroupCall::Session(session) => self.read_session(session).await,
+            GroupCall::Status => Ok(GroupAnswer::Status(Box::new(self.status()))),
+            GroupCall::TakeSnapshot => self.take_snapshot().await,
+            GroupCall::OpenSession { .. }
+            | GroupCall::EndSession { .. }
+            | GroupCall::AttachSession { .. }
+            | GroupCall::LearnEnds(_)
+            | GroupCall::Cancel { .. }
+            | GroupCall::Release { .. }
+            | GroupCall::ForceRelease { .. }
+            | GroupCall::Proclaim { .. } => self.write(call).await,
+        }
+    }
+
+    /// Verbs that are one command each.
+    async fn write(&self, call: GroupCall) -> GroupResult {
+        let Some(command) = command_of(&call) else {
+            return Err(GroupError::Fatal(format!("{call:?} is no single command")));
+        };
+        let ttl = match &call {
+            GroupCall::OpenSession { ttl_ms, metadata, .. } => Some((*ttl_ms, metadata.clone())),
+            _ => None,
+        };
+        let outcome = self.parts.proposer.propose(command).await?;
+        Ok(match (outcome, ttl) {
+            (Outcome::SessionOpened { epoch }, Some((ttl_ms, metadata))) => {
+                self.parts.metrics.session_opened();
+                GroupAnswer::Session { epoch, ttl_ms, metadata }
+            }
+            (Outcome::SessionAttached { epoch, ttl_ms, metadata }, _) => GroupAnswer::Session { epoch, ttl_ms, metadata },
+            (Outcome::Cancel(outcome), _) => GroupAnswer::Cancel(outcome),
+            (Outcome::Released { released }, _) => GroupAnswer::Released(released),
+            (Outcome::ForceReleased { session }, _) => GroupAnswer::ForceReleased(session),
+            (Outcome::Proclaimed { revision }, _) => GroupAnswer::Proclaimed(revision),
+            (_, _) => GroupAnswer::Done,
+        })
+    }
+
+    /// Cancels a wait and says how it was found.
+    async fn cancel(&self, cancel: Cancel) -> Result<CancelOutcome, GroupError> {
+        match self.parts.proposer.propose(Command::Cancel(cancel)).await? {
+            Outcome::Cancel(outcome) => Ok(outcome),
+            other => Err(GroupError::Fatal(format!("a cancel was answered with {other:?}"))),
+        }
+    }
+
+    async fn take_snapshot(&self) -> GroupResult {
+        let taken = self.parts.snapshotter.send(TakeSnapshot).await;
+        match taken {
+            Ok(Ok(manifest)) => Ok(GroupAnswer::Snapshot(Box::new(manifest.into()))),
+            Ok(Err(error)) => Err(GroupError::Fatal(format!("the snapshot was not taken: {error}"))),
+            Err(error) => Err(GroupError::Fatal(format!("the snapshotter has stopped: {error}"))),
+        }
+    }
+}
+
+fn command_of(call: &GroupCall) -> Option<Command> {
+    Some(match call.clone() {
+        GroupCall::OpenSession { session, ttl_ms, metadata } => {
+            Command::OpenSession(OpenSession { session, ttl_ms, metadata })
+        }
+        GroupCall::EndSession { session, reason } => Command::EndSession { session, epoch: None, reason },
+        GroupCall::AttachSession { session, group } => Command::AttachSession { session, group },
+        GroupCall::LearnEnds(ends) => Command::LearnEnds { ends },
+        GroupCall::Cancel { name, session, request, reason, granted } => {
+            Command::Cancel(Cancel { name, session, request, reason, granted })
+        }
+        GroupCall::Release { name, session, token } => Command::Release { name, session, token },
+        GroupCall::ForceRelease { name, token } => Command::ForceRelease { name, token },
+        GroupCall::Proclaim { name, session, token, value } => Command::Proclaim { name, session, token, value },
+        GroupCall::Acquire(_)
+        | GroupCall::Detached { .. }
+        | GroupCall::Locks { .. }
+        | GroupCall::Lock(_)
+        | GroupCall::Sessions
+        | GroupCall::Session(_)
+        | GroupCall::Status
+        | GroupCall::TakeSnapshot => return None,
+    })
+}

@@ -1,0 +1,293 @@
+//! Which sessions of a group are alive, decided by its leader's clock: plain state, driven by `now`.
+//!
+//! Knows deadlines, marks and stalls (rules R2, R5, R6). Does not know the log, the network or actors: it answers with
+//! actions, and somebody else carries them out. It exists only while the member leads the group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_locktable::ids::{SessionEpoch, SessionId, Term};
+
+use crate::clock::Moment;
+
+/// How often silent sessions are marked with what they have left, in milliseconds (rule R6).
+pub const MARK_INTERVAL_MS: u64 = 2_000;
+/// A look at the timers that comes later than this after it was due means that the process stood still, in milliseconds.
+pub const STALL_MS: u64 = 300;
+/// After a stall keepalives that have been received are answered first: nothing expires for this long, in milliseconds (rule R2).
+pub const DRAIN_MS: u64 = 300;
+/// How long the end of a session is remembered by a group that did not know it, in milliseconds (rule R4).
+pub const REMEMBER_END_MS: u64 = 60_000;
+/// Most sessions in one expiry or checkpoint entry, so that a mass expiry does not hold up the log.
+pub const BATCH: usize = 500;
+
+/// A session as its group's table knows it, for a leader that takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The session.
+    pub session: SessionId,
+    /// Its epoch.
+    pub epoch: SessionEpoch,
+    /// TTL in milliseconds.
+    pub ttl_ms: u64,
+    /// What it had left when it was last marked silent.
+    pub marked_ms: Option<u64>,
+    /// Whether its home has expired it.
+    pub renewal_stopped: bool,
+}
+
+/// What shall be proposed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// These sessions' time is up.
+    Expire(Vec<(SessionId, SessionEpoch)>),
+    /// These silent sessions have so many milliseconds left.
+    Mark(Vec<(SessionId, SessionEpoch, u64)>),
+    /// These tombstones are old enough to go.
+    Forget(Vec<(SessionId, SessionEpoch)>),
+}
+
+/// How a keepalive finds its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// Alive: its deadline has moved.
+    Alive {
+        /// TTL in milliseconds.
+        ttl_ms: u64,
+    },
+    /// Alive, but its silence stands in the log: the mark must be cleared there before the answer (rule R6).
+    Marked {
+        /// Its epoch, for the entry.
+        epoch: SessionEpoch,
+    },
+    /// Its expiry is proposed: the answer waits for the outcome (rule R2).
+    Expiring,
+    /// Its home has expired it: it is renewed no more here.
+    Stopped,
+    /// Not known here.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    epoch: SessionEpoch,
+    ttl_ms: u64,
+    deadline: Moment,
+    /// Where the timer set holds it; at or before the deadline.
+    timer: Moment,
+    heard: Moment,
+    marked: bool,
+    expiring: bool,
+    stopped: bool,
+}
+
+/// The leases of one group in one term of its leader.
+#[derive(Debug)]
+pub struct Leases {
+    term: Term,
+    leases: BTreeMap<SessionId, Lease>,
+    timers: BTreeSet<(Moment, SessionId)>,
+    tombstones: BTreeSet<(Moment, SessionId, SessionEpoch)>,
+    next_mark: Moment,
+    due: Option<Moment>,
+    draining_until: Option<Moment>,
+}
+
+impl Leases {
+    /// The leader of `term` takes over: marked sessions get what they had left, the others their full TTL.
+    pub fn promote(
+        term: Term,
+        now: Moment,
+        known: impl IntoIterator<Item = Known>,
+        tombstones: impl IntoIterator<Item = (SessionId, SessionEpoch)>,
+    ) -> Self {
+        let mut leases = Self {
+            term,
+            leases: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            tombstones: BTreeSet::new(),
+            next_mark: now.plus_ms(MARK_INTERVAL_MS),
+            due: None,
+            draining_until: None,
+        };
+        for session in known {
+            leases.arm(session, now);
+        }
+        for (session, epoch) in tombstones {
+            leases.end_remembered(session, epoch, now);
+        }
+        leases
+    }
+
+    /// The term this state belongs to.
+    pub fn term(&self) -> Term {
+        self.term
+    }
+
+    /// A session exists from now on.
+    pub fn opened(&mut self, session: SessionId, epoch: SessionEpoch, ttl_ms: u64, now: Moment) {
+        if self.leases.get(&session).is_some_and(|lease| lease.epoch == epoch) {
+            return;
+        }
+        self.arm(Known { session, epoch, ttl_ms, marked_ms: None, renewal_stopped: false }, now);
+    }
+
+    fn arm(&mut self, known: Known, now: Moment) {
+        self.remove(known.session);
+        let left_ms = known.marked_ms.map_or(known.ttl_ms, |left| left.min(known.ttl_ms));
+        let deadline = now.plus_ms(left_ms);
+        let lease = Lease {
+            epoch: known.epoch,
+            ttl_ms: known.ttl_ms,
+            deadline,
+            timer: deadline,
+            // A marked session counts as silent for what it has used of its TTL.
+            heard: Moment(now.0.saturating_sub(known.ttl_ms - left_ms)),
+            marked: known.marked_ms.is_some(),
+            expiring: false,
+            stopped: known.renewal_stopped,
+        };
+        self.timers.insert((deadline, known.session));
+        self.leases.insert(known.session, lease);
+    }
+
+    fn remove(&mut self, session: SessionId) {
+        if let Some(lease) = self.leases.remove(&session) {
+            self.timers.remove(&(lease.timer, session));
+        }
+    }
+
+    /// A session is gone.
+    pub fn ended(&mut self, session: SessionId, epoch: SessionEpoch) {
+        if self.leases.get(&session).is_some_and(|lease| lease.epoch == epoch) {
+            self.remove(session);
+        }
+    }
+
+    /// The home has expired the session: it keeps its deadline and is renewed no more (rule R5).
+    pub fn renewal_stopped(&mut self, session: SessionId, epoch: SessionEpoch) {
+        if let Some(lease) = self.leases.get_mut(&session).filter(|lease| lease.epoch == epoch) {
+            lease.stopped = true;
+        }
+    }
+
+    /// The mark of a session stands in the log.
+    pub fn marked(&mut self, session: SessionId) {
+        if let Some(lease) = self.leases.get_mut(&session) {
+            lease.marked = true;
+        }
+    }
+
+    /// The mark of a session is out of the log again.
+    pub fn cleared(&mut self, session: SessionId) {
+        if let Some(lease) = self.leases.get_mut(&session) {
+            lease.marked = false;
+        }
+    }
+
+    /// The end of a session is remembered here.
+    pub fn end_remembered(&mut self, session: SessionId, epoch: SessionEpoch, now: Moment) {
+        self.tombstones.insert((now.plus_ms(REMEMBER_END_MS), session, epoch));
+    }
+
+    /// A proposed expiry did not happen: its sessions live on.
+    pub fn expiry_failed(&mut self, sessions: &[(SessionId, SessionEpoch)]) {
+        for (session, epoch) in sessions {
+            if let Some(lease) = self.leases.get_mut(session).filter(|lease| lease.epoch == *epoch) {
+                lease.expiring = false;
+                self.timers.insert((lease.timer, *session));
+            }
+        }
+    }
+
+    /// A keepalive was received at `at`. Moves the deadline; the timer set follows when it comes to look.
+    pub fn heard(&mut self, session: SessionId, at: Moment) -> Heard {
+        let Some(lease) = self.leases.get_mut(&session) else { return Heard::Unknown };
+        if lease.stopped {
+            return Heard::Stopped;
+        }
+        if lease.expiring {
+            return Heard::Expiring;
+        }
+        lease.heard = lease.heard.max(at);
+        lease.deadline = lease.deadline.max(at.plus_ms(lease.ttl_ms));
+        if lease.marked { Heard::Marked { epoch: lease.epoch } } else { Heard::Alive { ttl_ms: lease.ttl_ms } }
+    }
+
+    /// Milliseconds a session has left.
+    pub fn left_ms(&self, session: SessionId, now: Moment) -> Option<u64> {
+        self.leases.get(&session).map(|lease| lease.deadline.since_ms(now))
+    }
+
+    /// When to look at the timers next.
+    pub fn next_look(&self) -> Moment {
+        let first = self.timers.first().map(|(at, _)| *at);
+        let tombstone = self.tombstones.first().map(|(at, ..)| *at);
+        let mut next = self.next_mark;
+        for at in [first, tombstone].into_iter().flatten() {
+            next = next.min(at);
+        }
+        self.draining_until.map_or(next, |until| next.max(until))
+    }
+
+    /// Tells when the caller means to look again, so that a late look is known for a stall.
+    pub fn look_due(&mut self, at: Moment) {
+        self.due = Some(at);
+    }
+
+    /// Looks at the timers: what is to be proposed now. After a stall nothing expires until received keepalives had
+    /// their turn.
+    pub fn look(&mut self, now: Moment) -> Vec<Action> {
+        if self.due.take().is_some_and(|due| now.since_ms(due) > STALL_MS) && self.draining_until.is_none() {
+            self.draining_until = Some(now.plus_ms(DRAIN_MS));
+        }
+        if self.draining_until.is_some_and(|until| now < until) {
+            return Vec::new();
+        }
+        self.draining_until = None;
+        let mut actions = Vec::new();
+        let expired = self.take_expired(now);
+        actions.extend(expired.chunks(BATCH).map(|batch| Action::Expire(batch.to_vec())));
+        if now >= self.next_mark {
+            self.next_mark = now.plus_ms(MARK_INTERVAL_MS);
+            let silent = self.silent(now);
+            actions.extend(silent.chunks(BATCH).map(|batch| Action::Mark(batch.to_vec())));
+        }
+        let forgotten = self.take_tombstones(now);
+        actions.extend(forgotten.chunks(BATCH).map(|batch| Action::Forget(batch.to_vec())));
+        actions
+    }
+
+    fn take_expired(&mut self, now: Moment) -> Vec<(SessionId, SessionEpoch)> {
+        let mut expired = Vec::new();
+        while let Some((at, session)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+            self.timers.remove(&(at, session));
+            let Some(lease) = self.leases.get_mut(&session) else { continue };
+            if lease.deadline <= now {
+                lease.expiring = true;
+                expired.push((session, lease.epoch));
+            } else {
+                lease.timer = lease.deadline;
+                self.timers.insert((lease.timer, session));
+            }
+        }
+        expired
+    }
+
+    fn silent(&self, now: Moment) -> Vec<(SessionId, SessionEpoch, u64)> {
+        let quiet = |lease: &&Lease| !lease.expiring && now.since_ms(lease.heard) > lease.ttl_ms / 2;
+        let entry = |(session, lease): (&SessionId, &Lease)| (*session, lease.epoch, lease.deadline.since_ms(now));
+        self.leases.iter().filter(|(_, lease)| quiet(lease)).map(entry).collect()
+    }
+
+    fn take_tombstones(&mut self, now: Moment) -> Vec<(SessionId, SessionEpoch)> {
+        let mut old = Vec::new();
+        while let Some((_, session, epoch)) = self.tombstones.first().copied().filter(|(at, ..)| *at <= now) {
+            self.tombstones.pop_first();
+            old.push((session, epoch));
+        }
+        old
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! Leases under literal times.
+
+use super::*;
+
+const TTL: u64 = 10_000;
+
+fn id(n: u64) -> SessionId {
+    SessionId::new(n).unwrap()
+}
+
+fn epoch() -> SessionEpoch {
+    SessionEpoch(7)
+}
+
+fn leader_at(now: u64) -> Leases {
+    Leases::promote(Term(3), Moment(now), [], [])
+}
+
+/// Looks as the actor does: at the time it said it would.
+fn look(leases: &mut Leases, now: u64) -> Vec<Action> {
+    leases.look_due(Moment(now));
+    leases.look(Moment(now))
+}
+
+fn expired(actions: &[Action]) -> Vec<SessionId> {
+    let ids = |action: &Action| match action {
+        Action::Expire(sessions) => sessions.iter().map(|(session, _)| *session).collect(),
+        Action::Mark(_) | Action::Forget(_) => Vec::new(),
+    };
+    actions.iter().flat_map(ids).collect()
+}
+
+#[test]
+fn a_silent_session_expires_at_its_deadline_and_not_before() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(100));
+    assert_eq!(expired(&look(&mut leases, 10_099)), []);
+    assert_eq!(expired(&look(&mut leases, 10_100)), [id(1)]);
+    assert_eq!(expired(&look(&mut leases, 10_101)), [], "it is proposed once");
+}
+
+#[test]
+fn a_keepalive_moves_the_deadline_from_its_receipt() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    assert_eq!(leases.heard(id(1), Moment(4_000)), Heard::Alive { ttl_ms: TTL });
+    assert_eq!(expired(&look(&mut leases, 13_999)), []);
+    assert_eq!(expired(&look(&mut leases, 14_000)), [id(1)]);
+}
+
+#[test]
+fn keepalives_of_an_expiring_session_wait_and_live_on_when_the_expiry_fails() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
+    assert_eq!(leases.heard(id(1), Moment(TTL + 1)), Heard::Expiring);
+    leases.expiry_failed(&[(id(1), epoch())]);
+    assert_eq!(leases.heard(id(1), Moment(TTL + 2)), Heard::Alive { ttl_ms: TTL });
+    assert_eq!(expired(&look(&mut leases, TTL + 100)), []);
+    assert_eq!(expired(&look(&mut leases, 2 * TTL + 2)), [id(1)]);
+}
+
+#[test]
+fn after_a_stall_received_keepalives_come_before_timers() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    leases.opened(id(2), epoch(), TTL, Moment(0));
+    leases.look_due(Moment(2_000));
+    assert_eq!(leases.look(Moment(60_000)), [], "the process stood still");
+    assert_eq!(leases.heard(id(1), Moment(60_010)), Heard::Alive { ttl_ms: TTL });
+    assert_eq!(look(&mut leases, 60_100), [], "still draining");
+    assert_eq!(leases.next_look(), Moment(60_300));
+    assert_eq!(expired(&look(&mut leases, 60_300)), [id(2)]);
+}
+
+#[test]
+fn silent_sessions_are_marked_again_every_two_seconds() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    leases.opened(id(2), epoch(), TTL, Moment(0));
+    assert_eq!(look(&mut leases, 2_000), [], "nobody is silent for half a TTL yet");
+    leases.heard(id(2), Moment(3_900));
+    look(&mut leases, 4_000);
+    assert_eq!(look(&mut leases, 6_000), [Action::Mark(vec![(id(1), epoch(), 4_000)])]);
+    leases.marked(id(1));
+    assert_eq!(look(&mut leases, 8_000), [Action::Mark(vec![(id(1), epoch(), 2_000)])]);
+}
+
+#[test]
+fn a_marked_session_is_acknowledged_only_after_the_mark_is_cleared() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    leases.marked(id(1));
+    assert_eq!(leases.heard(id(1), Moment(6_000)), Heard::Marked { epoch: epoch() });
+    leases.cleared(id(1));
+    assert_eq!(leases.heard(id(1), Moment(6_100)), Heard::Alive { ttl_ms: TTL });
+}
+
+#[test]
+fn a_new_leader_gives_marked_sessions_what_remained_and_others_their_full_ttl() {
+    let known = |n, marked_ms| Known { session: id(n), epoch: epoch(), ttl_ms: TTL, marked_ms, renewal_stopped: false };
+    let mut leases = Leases::promote(Term(4), Moment(1_000), [known(1, Some(3_000)), known(2, None)], []);
+    assert_eq!(leases.left_ms(id(1), Moment(1_000)), Some(3_000));
+    assert_eq!(expired(&look(&mut leases, 4_000)), [id(1)]);
+    assert_eq!(expired(&look(&mut leases, 11_000)), [id(2)]);
+}
+
+#[test]
+fn a_session_whose_renewal_stopped_ends_at_its_own_deadline() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    leases.heard(id(1), Moment(5_000));
+    leases.renewal_stopped(id(1), epoch());
+    assert_eq!(leases.heard(id(1), Moment(9_000)), Heard::Stopped);
+    assert_eq!(expired(&look(&mut leases, 14_999)), []);
+    assert_eq!(expired(&look(&mut leases, 15_000)), [id(1)]);
+}
+
+#[test]
+fn an_end_of_another_epoch_leaves_the_session_alone() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    leases.ended(id(1), SessionEpoch(1));
+    assert_eq!(leases.left_ms(id(1), Moment(0)), Some(TTL));
+    leases.ended(id(1), epoch());
+    assert_eq!(leases.heard(id(1), Moment(1)), Heard::Unknown);
+}
+
+#[test]
+fn tombstones_are_forgotten_after_a_minute() {
+    let mut leases = Leases::promote(Term(1), Moment(0), [], [(id(1), epoch())]);
+    assert_eq!(look(&mut leases, 59_999), []);
+    assert_eq!(look(&mut leases, 60_000), [Action::Forget(vec![(id(1), epoch())])]);
+    assert_eq!(look(&mut leases, 90_000), []);
+}
+
+#[test]
+fn a_mass_expiry_is_split_into_batches() {
+    let mut leases = leader_at(0);
+    for n in 1..=1_200 {
+        leases.opened(id(n), epoch(), TTL, Moment(0));
+    }
+    let actions = look(&mut leases, TTL);
+    let sizes: Vec<usize> = actions
+        .iter()
+        .map(|action| match action {
+            Action::Expire(sessions) => sessions.len(),
+            Action::Mark(_) | Action::Forget(_) => 0,
+        })
+        .filter(|n| *n > 0)
+        .collect();
+    assert_eq!(sizes, [500, 500, 200]);
+}

@@ -1,0 +1,201 @@
+//! How commands and the state of the meta group stand in logs and snapshots: a version byte, for the state also a
+//! checksum, then postcard. Equal states have equal bytes.
+
+use super::{command::MetaCommand, table::MetaTable};
+
+/// Version of the command encoding, its first byte.
+const COMMAND_FORMAT: u8 = 1;
+/// Version of the state encoding, its first byte.
+const TABLE_FORMAT: u8 = 1;
+/// Version byte and checksum before the state.
+const TABLE_HEADER: usize = 5;
+
+/// Why bytes are no command or state of the meta group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetaDecodeError {
+    /// Fewer bytes than a header has.
+    #[error("the meta group's {what} is cut short ({len} bytes)")]
+    Short {
+        /// Command or state.
+        what: &'static str,
+        /// Its length.
+        len: usize,
+    },
+    /// Written by a newer version of the program.
+    #[error(
+        "the meta group's {what} has format {found}, and this version knows only up to {known}; run the newer version"
+    )]
+    Format {
+        /// Command or state.
+        what: &'static str,
+        /// Its version byte.
+        found: u8,
+        /// The newest known here.
+        known: u8,
+    },
+    /// The checksum does not match.
+    #[error("the meta group's state is damaged (checksum {stored:08x} stored, {computed:08x} computed)")]
+    Checksum {
+        /// What stands in the header.
+        stored: u32,
+        /// What the content gives.
+        computed: u32,
+    },
+    /// The content makes no sense.
+    #[error("the meta group's {what} cannot be decoded ({reason})")]
+    Content {
+        /// Command or state.
+        what: &'static str,
+        /// What the decoder said.
+        reason: postcard::Error,
+    },
+}
+
+/// The bytes of a command as they are proposed.
+///
+/// # Errors
+/// [`MetaDecodeError::Content`] where it cannot be encoded, which no value that can be built does.
+pub fn encode_command(command: &MetaCommand) -> Result<Vec<u8>, MetaDecodeError> {
+    postcard::to_extend(command, vec![COMMAND_FORMAT])
+        .map_err(|reason| MetaDecodeError::Content { what: "command", reason })
+}
+
+/// Reads a command back.
+///
+/// # Errors
+/// Anything that [`encode_command`] would not have written, trailing bytes included.
+pub fn decode_command(bytes: &[u8]) -> Result<MetaCommand, MetaDecodeError> {
+    let what = "command";
+    let (format, content) = bytes.split_first().ok_or(MetaDecodeError::Short { what, len: 0 })?;
+    if *format != COMMAND_FORMAT {
+        return Err(MetaDecodeError::Format { what, found: *format, known: COMMAND_FORMAT });
+    }
+    exactly(what, content)
+}
+
+impl MetaTable {
+    /// The state as it stands in snapshots.
+    ///
+    /// # Errors
+    /// [`MetaDecodeError::Content`] where it cannot be encoded, which no state that can be reached does.
+    pub fn encode(&self) -> Result<Vec<u8>, MetaDecodeError> {
+        let mut out = vec![TABLE_FORMAT, 0, 0, 0, 0];
+        out = postcard::to_extend(self, out)
+            .map_err(|reason| MetaDecodeError::Content { what: "state", reason })?;
+        let sum = crc32fast::hash(&out[TABLE_HEADER..]).to_le_bytes();
+        out[1..TABLE_HEADER].copy_from_slice(&sum);
+        Ok(out)
+    }
+
+    /// Reads a state back.
+    ///
+    /// # Errors
+    /// Anything that [`MetaTable::encode`] would not have written.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MetaDecodeError> {
+        let what = "state";
+        let Some(([format, sum @ ..], content)) = bytes.split_first_chunk::<TABLE_HEADER>() else {
+            return Err(MetaDecodeError::Short { what, len: bytes.len() });
+        };
+        if *format != TABLE_FORMAT {
+            return Err(MetaDecodeError::Format { what, found: *format, known: TABLE_FORMAT });
+        }
+        let (stored, computed) = (u32::from_le_bytes(*sum), crc32fast::hash(content));
+        if stored != computed {
+            return Err(MetaDecodeError::Checksum { stored, computed });
+        }
+        exactly(what, content)
+    }
+}
+
+/// Decodes all of `content`: bytes left over are an error.
+fn exactly<T: serde::de::DeserializeOwned>(what: &'static str, content: &[u8]) -> Result<T, MetaDecodeError> {
+    let (value, rest) =
+        postcard::take_from_bytes(content).map_err(|reason| MetaDecodeError::Content { what, reason })?;
+    if rest.is_empty() {
+        Ok(value)
+    } else {
+        Err(MetaDecodeError::Content { what, reason: postcard::Error::DeserializeBadEncoding })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_partitioner::{GroupId, PartitionMap};
+
+    use super::*;
+    use crate::meta::command::{AuditRecord, MemberRecord};
+
+    fn record() -> MetaCommand {
+        MetaCommand::Record(AuditRecord {
+            at_ms: 7,
+            actor: "a".into(),
+            action: "b".into(),
+            target: "c".into(),
+            reason: "d".into(),
+            outcome: "e".into(),
+        })
+    }
+
+    fn member() -> MetaCommand {
+        MetaCommand::SetMember(MemberRecord { id: 3, http: "h".into(), grpc: "g".into(), peer: "p".into() })
+    }
+
+    fn init() -> MetaCommand {
+        MetaCommand::InitMap { map: PartitionMap::initial(&[GroupId(1), GroupId(2)]).unwrap() }
+    }
+
+    fn table() -> MetaTable {
+        let mut table = MetaTable::new();
+        for command in [record(), member(), init()] {
+            table.apply(command).result.unwrap();
+        }
+        table
+    }
+
+    /// Frozen: a change of these bytes is a new format.
+    #[test]
+    fn the_formats_are_frozen() {
+        assert_eq!(encode_command(&record()).unwrap(), b"\x01\x01\x07\x01a\x01b\x01c\x01d\x01e");
+        assert_eq!(encode_command(&member()).unwrap(), b"\x01\x02\x03\x01h\x01g\x01p");
+        let mut small = MetaTable::new();
+        small.apply(record()).result.unwrap();
+        small.apply(member()).result.unwrap();
+        let bytes = small.encode().unwrap();
+        assert_eq!(bytes[0], 1);
+        assert_eq!(&bytes[5..], b"\x00\x01\x03\x03\x01h\x01g\x01p\x01\x01\x07\x01a\x01b\x01c\x01d\x01e");
+    }
+
+    #[test]
+    fn commands_and_states_survive_the_round_trip() {
+        for command in [record(), member(), init()] {
+            let bytes = encode_command(&command).unwrap();
+            assert_eq!(decode_command(&bytes).unwrap(), command);
+        }
+        let bytes = table().encode().unwrap();
+        let read = MetaTable::decode(&bytes).unwrap();
+        assert_eq!(read, table());
+        assert_eq!(read.encode().unwrap(), bytes);
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_state_is_found() {
+        let good = table().encode().unwrap();
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(MetaTable::decode(&bad).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_too_long_or_newer_is_refused() {
+        let mut bytes = encode_command(&member()).unwrap();
+        assert!(matches!(decode_command(&[]), Err(MetaDecodeError::Short { .. })));
+        assert!(decode_command(&bytes[..bytes.len() - 1]).is_err());
+        bytes.push(0);
+        assert!(decode_command(&bytes).is_err());
+        bytes[0] = 2;
+        let newer = decode_command(&bytes).unwrap_err();
+        assert!(newer.to_string().contains("format 2"), "{newer}");
+    }
+}

@@ -1,0 +1,15 @@
+//! The replicated state of the meta group: the partition map, who the members are, and the audit log.
+//!
+//! Pure: commands go in, outcomes come out. It knows no clock, no disk and no network, and nothing of Raft.
+
+pub mod command;
+pub mod group;
+pub mod table;
+
+mod codec;
+
+pub use self::{
+    codec::{MetaDecodeError, decode_command, encode_command},
+    command::{AuditRecord, MemberRecord, MetaCommand, MetaOutcome, MetaRejection},
+    table::{AUDIT_RECORDS, AuditLine, MetaApplied, MetaTable},
+};

@@ -1,0 +1,169 @@
+//! The state of the meta group, and the one way it changes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use holdfast_partitioner::PartitionMap;
+use serde::{Deserialize, Serialize};
+
+use super::command::{AuditRecord, MemberRecord, MetaCommand, MetaOutcome, MetaRejection};
+use crate::raft::types::MemberId;
+
+/// Lines that the audit log keeps; the oldest make room for new ones.
+pub const AUDIT_RECORDS: usize = 10_000;
+
+/// Partition map, members and audit log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetaTable {
+    map: Option<PartitionMap>,
+    members: BTreeMap<MemberId, MemberRecord>,
+    /// How many lines were ever recorded: the number of the newest.
+    recorded: u64,
+    audit: VecDeque<AuditRecord>,
+}
+
+/// Everything that applying one entry gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetaApplied {
+    /// For the one who asked, and for whoever follows the meta group's changes.
+    pub result: Result<MetaOutcome, MetaRejection>,
+}
+
+/// One line of the audit log with its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditLine<'a> {
+    /// Its number, from 1; numbers have no gaps.
+    pub index: u64,
+    /// What was recorded.
+    pub record: &'a AuditRecord,
+}
+
+impl MetaTable {
+    /// A cluster without map, members or history.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies one entry of the log. Never panics; where the result is `Err`, nothing has changed.
+    pub fn apply(&mut self, command: MetaCommand) -> MetaApplied {
+        let result = match command {
+            MetaCommand::InitMap { map } => self.init_map(map),
+            MetaCommand::Record(record) => Ok(self.record(record)),
+            MetaCommand::SetMember(record) => Ok(self.set_member(record)),
+        };
+        MetaApplied { result }
+    }
+
+    /// The partition map, once there is one.
+    #[must_use]
+    pub fn map(&self) -> Option<&PartitionMap> {
+        self.map.as_ref()
+    }
+
+    /// The members by id.
+    #[must_use]
+    pub const fn members(&self) -> &BTreeMap<MemberId, MemberRecord> {
+        &self.members
+    }
+
+    /// The newest `limit` lines of the audit log, oldest first.
+    pub fn audit(&self, limit: usize) -> impl Iterator<Item = AuditLine<'_>> {
+        let skip = self.audit.len().saturating_sub(limit);
+        let before = self.recorded.saturating_sub(self.audit.len() as u64);
+        (before + 1..).zip(&self.audit).skip(skip).map(|(index, record)| AuditLine { index, record })
+    }
+
+    fn init_map(&mut self, map: PartitionMap) -> Result<MetaOutcome, MetaRejection> {
+        if let Some(existing) = &self.map {
+            return Err(MetaRejection::MapExists { epoch: existing.epoch() });
+        }
+        let epoch = map.epoch();
+        self.map = Some(map);
+        Ok(MetaOutcome::MapSet { epoch })
+    }
+
+    fn record(&mut self, record: AuditRecord) -> MetaOutcome {
+        while self.audit.len() >= AUDIT_RECORDS {
+            self.audit.pop_front();
+        }
+        self.audit.push_back(record);
+        self.recorded = self.recorded.saturating_add(1);
+        MetaOutcome::Recorded { index: self.recorded }
+    }
+
+    fn set_member(&mut self, record: MemberRecord) -> MetaOutcome {
+        let changed = self.members.get(&record.id) != Some(&record);
+        self.members.insert(record.id, record);
+        MetaOutcome::MemberSet { changed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_partitioner::{GroupId, MapEpoch};
+
+    use super::*;
+
+    fn map(groups: u32) -> PartitionMap {
+        let groups: Vec<GroupId> = (1..=groups).map(GroupId).collect();
+        PartitionMap::initial(&groups).unwrap()
+    }
+
+    fn record(n: u64) -> AuditRecord {
+        AuditRecord {
+            at_ms: n,
+            actor: "ada".into(),
+            action: "force_release".into(),
+            target: format!("lock {n}"),
+            reason: "stuck".into(),
+            outcome: "ok".into(),
+        }
+    }
+
+    fn member(id: MemberId, port: u16) -> MemberRecord {
+        MemberRecord {
+            id,
+            http: format!("http://127.0.0.1:{port}"),
+            grpc: format!("http://127.0.0.1:{}", port + 1),
+            peer: format!("127.0.0.1:{}", port + 2),
+        }
+    }
+
+    #[test]
+    fn the_first_map_stays() {
+        let mut table = MetaTable::new();
+        let first = table.apply(MetaCommand::InitMap { map: map(4) });
+        assert_eq!(first.result, Ok(MetaOutcome::MapSet { epoch: MapEpoch::FIRST }));
+        let before = table.clone();
+        let second = table.apply(MetaCommand::InitMap { map: map(2) });
+        assert_eq!(second.result, Err(MetaRejection::MapExists { epoch: MapEpoch::FIRST }));
+        assert_eq!(table, before);
+        assert_eq!(table.map(), Some(&map(4)));
+    }
+
+    #[test]
+    fn a_member_that_moves_is_known_at_its_new_place_only() {
+        let mut table = MetaTable::new();
+        let set = |table: &mut MetaTable, port| table.apply(MetaCommand::SetMember(member(1, port))).result;
+        assert_eq!(set(&mut table, 7610), Ok(MetaOutcome::MemberSet { changed: true }));
+        assert_eq!(set(&mut table, 7610), Ok(MetaOutcome::MemberSet { changed: false }));
+        assert_eq!(set(&mut table, 7710), Ok(MetaOutcome::MemberSet { changed: true }));
+        assert_eq!(table.members().values().collect::<Vec<_>>(), [&member(1, 7710)]);
+    }
+
+    #[test]
+    fn the_audit_log_keeps_the_newest_lines_and_their_numbers() {
+        let mut table = MetaTable::new();
+        let extra = 5;
+        for n in 1..=(AUDIT_RECORDS as u64 + extra) {
+            let applied = table.apply(MetaCommand::Record(record(n)));
+            assert_eq!(applied.result, Ok(MetaOutcome::Recorded { index: n }));
+        }
+        let all: Vec<_> = table.audit(usize::MAX).collect();
+        assert_eq!(all.len(), AUDIT_RECORDS);
+        assert!(all.iter().all(|line| line.record.at_ms == line.index));
+        assert_eq!(all[0].index, extra + 1);
+        let last: Vec<_> = table.audit(2).map(|line| line.index).collect();
+        assert_eq!(last, [AUDIT_RECORDS as u64 + extra - 1, AUDIT_RECORDS as u64 + extra]);
+    }
+}

@@ -1,0 +1,284 @@
+//! The watch fan-out of one group on one member: a thin actor over [`waits`] and [`watchers`].
+//!
+//! Applied events come in, in revision order; the one waiter behind a deleted key hears first, then watchers. Waiting
+//! calls live here, not in a poll loop. It knows no leases and no sockets.
+
+pub mod waits;
+pub mod watchers;
+
+use std::sync::Arc;
+
+use actix::{Actor, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use holdfast_locktable::{
+    command::{Cancel, CancelReason, Command, IfGranted, RequestId},
+    event::{Event, Fact, WaitEnd},
+    ids::{Revision, SessionId},
+    name::Name,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use self::{
+    waits::{CallerId, WaitKey, Waits},
+    watchers::{Filter, Watchers},
+};
+use crate::{
+    clock::{Clock, Moment},
+    group::proposer::Proposer,
+};
+
+/// Messages that may wait for the actor; all its messages are facts and are sent past the bound.
+const MAILBOX: usize = 4_096;
+
+/// What a waiting call hears in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// The wait has ended in the log.
+    Ended(WaitEnd),
+    /// This member leads no more: ask the next leader with the same request id.
+    LeaderLost,
+}
+
+/// A call wants to hear how its request ends. Sent before the request is proposed.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Attach {
+    /// The wait.
+    pub key: WaitKey,
+    /// Its request id in full.
+    pub request: RequestId,
+    /// The call.
+    pub caller: CallerId,
+    /// Where it listens.
+    pub tell: oneshot::Sender<CallEnd>,
+}
+
+/// A call has its answer.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Settled {
+    /// The wait.
+    pub key: WaitKey,
+    /// The call.
+    pub caller: CallerId,
+}
+
+/// A call went away without an answer, or an endpoint says that its client did.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Detached {
+    /// The wait.
+    pub key: WaitKey,
+    /// Its request id in full.
+    pub request: RequestId,
+    /// The call; `None` where an endpoint reports it after the call was answered.
+    pub caller: Option<CallerId>,
+    /// How long the request may find another caller, in milliseconds.
+    pub grace_ms: u64,
+}
+
+/// What applying entries changed: events for watchers, facts for waiting calls.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Changes {
+    /// In revision order.
+    pub events: Vec<Arc<Event>>,
+    /// In order.
+    pub facts: Vec<Fact>,
+}
+
+/// This member leads the group from now on; these waits stand in the log.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Promoted {
+    /// Queue, session and request of each.
+    pub waits: Vec<(Name, SessionId, RequestId)>,
+}
+
+/// This member leads the group no more.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Demoted;
+
+/// The table was replaced by a snapshot.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Restored;
+
+/// Somebody wants to see changes.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Watch {
+    /// Of these names.
+    pub filter: Filter,
+    /// After this revision.
+    pub seen: Revision,
+    /// Where it listens.
+    pub queue: mpsc::Sender<Arc<Event>>,
+}
+
+/// The watch fan-out of one group on one member.
+#[derive(Debug)]
+pub struct WatchFanout {
+    proposer: Proposer,
+    clock: Clock,
+    leading: bool,
+    waits: Waits<oneshot::Sender<CallEnd>>,
+    watchers: Watchers,
+    timer: Option<(Moment, SpawnHandle)>,
+}
+
+impl WatchFanout {
+    /// A fan-out without waiters and watchers.
+    pub fn new(proposer: Proposer, clock: Clock) -> Self {
+        let (waits, watchers) = (Waits::default(), Watchers::default());
+        Self { proposer, clock, leading: false, waits, watchers, timer: None }
+    }
+
+    fn rearm(&mut self, ctx: &mut Context<Self>) {
+        let Some(next) = self.waits.next_due() else { return };
+        if self.timer.is_some_and(|(at, _)| at <= next) {
+            return;
+        }
+        if let Some((_, handle)) = self.timer.take() {
+            ctx.cancel_future(handle);
+        }
+        let handle = ctx.run_later(self.clock.now().until(next), |actor, ctx| {
+            actor.timer = None;
+            actor.give_up_abandoned(ctx);
+            actor.rearm(ctx);
+        });
+        self.timer = Some((next, handle));
+    }
+
+    fn give_up_abandoned(&mut self, ctx: &mut Context<Self>) {
+        for (key, request) in self.waits.due(self.clock.now()) {
+            if !self.leading {
+                continue;
+            }
+            let cancel = Cancel {
+                name: key.name,
+                session: key.session,
+                request,
+                reason: CancelReason::Abandoned,
+                granted: IfGranted::Release,
+            };
+            let proposer = self.proposer.clone();
+            let work = async move {
+                // Without leadership the next leader times the wait anew.
+                if let Err(error) = proposer.propose(Command::Cancel(cancel)).await {
+                    tracing::debug!(group = %proposer.group(), %error, "an abandoned wait was not cancelled");
+                }
+            };
+            ctx.spawn(work.into_actor(self));
+        }
+    }
+
+    fn learn(&mut self, fact: Fact) {
+        match fact {
+            Fact::Waiting { name, session, request: Some(request), .. } if self.leading => {
+                self.waits.waiting(name, session, request, self.clock.now());
+            }
+            Fact::WaitEnded { name, session, request: Some(request), end } => {
+                let key = WaitKey { name, session, request: (&request).into() };
+                for caller in self.waits.ended(&key, end) {
+                    // A caller that went away has detached; its request is given up in time.
+                    let _ = caller.send(CallEnd::Ended(end));
+                }
+            }
+            Fact::Waiting { .. }
+            | Fact::WaitEnded { .. }
+            | Fact::SessionOpened { .. }
+            | Fact::SessionEnded { .. }
+            | Fact::RenewalStopped { .. }
+            | Fact::EndToTell { .. }
+            | Fact::EndTold { .. }
+            | Fact::EndRemembered { .. }
+            | Fact::Marked { .. }
+            | Fact::Cleared { .. }
+            | Fact::HoldEnded { .. } => {}
+        }
+    }
+}
+
+impl Actor for WatchFanout {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
+    }
+}
+
+impl Handler<Attach> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, call: Attach, _: &mut Self::Context) {
+        self.waits.attach(call.key, call.request, call.caller, call.tell);
+    }
+}
+
+impl Handler<Settled> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, call: Settled, _: &mut Self::Context) {
+        self.waits.settled(&call.key, call.caller);
+    }
+}
+
+impl Handler<Detached> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, call: Detached, ctx: &mut Self::Context) {
+        self.waits.detached(call.key, call.request, call.caller, self.clock.now(), call.grace_ms);
+        self.rearm(ctx);
+    }
+}
+
+impl Handler<Changes> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, changes: Changes, ctx: &mut Self::Context) {
+        for fact in changes.facts {
+            self.learn(fact);
+        }
+        self.watchers.publish(&changes.events);
+        self.rearm(ctx);
+    }
+}
+
+impl Handler<Promoted> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, promoted: Promoted, ctx: &mut Self::Context) {
+        self.leading = true;
+        self.waits.promote(promoted.waits, self.clock.now());
+        self.rearm(ctx);
+    }
+}
+
+impl Handler<Demoted> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, _: Demoted, _: &mut Self::Context) {
+        self.leading = false;
+        for caller in self.waits.demote() {
+            // As above: nobody there, nothing to tell.
+            let _ = caller.send(CallEnd::LeaderLost);
+        }
+    }
+}
+
+impl Handler<Restored> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, _: Restored, _: &mut Self::Context) {
+        self.watchers.restored();
+    }
+}
+
+impl Handler<Watch> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, watch: Watch, _: &mut Self::Context) {
+        self.watchers.add(watch.filter, watch.seen, watch.queue);
+    }
+}

@@ -1,0 +1,215 @@
+//! The folder of a local cluster: one subfolder per member with its configuration, state and log.
+//!
+//! Refuses folders that are somebody else's, or in use, or of a cluster of another shape.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+use holdfast_node::config::{GroupsConfig, ListenConfig, MemberConfig, MemberEntry};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+use super::ports::{Block, Listener};
+use crate::{failure::Failure, say};
+
+/// Marks a folder as a local cluster's, and says of which shape.
+const MARKER: &str = "holdfast-dev.toml";
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Shape {
+    members: u16,
+    groups: u16,
+}
+
+/// The folder, locked for this process.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// Held while the file is open.
+    _lock: File,
+    /// Removed at the end.
+    temporary: Option<TempDir>,
+}
+
+impl Folder {
+    /// Opens the folder, creates it where it is missing, or makes a temporary one.
+    pub fn open(path: Option<&Path>, members: u16, groups: u16) -> Result<Self, Failure> {
+        let (path, temporary) = match path {
+            Some(path) => {
+                fs::create_dir_all(path).map_err(|e| failed("create", path, &e))?;
+                (path.canonicalize().map_err(|e| failed("open", path, &e))?, None)
+            }
+            None => {
+                let made = TempDir::with_prefix("holdfast-dev-");
+                let made = made.map_err(|e| failed("create a folder in", &std::env::temp_dir(), &e))?;
+                (made.path().to_owned(), Some(made))
+            }
+        };
+        let lock = claim(&path, &Shape { members, groups })?;
+        Ok(Self { path, _lock: lock, temporary })
+    }
+
+    /// Its path for people.
+    pub fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Where a member's output goes.
+    pub fn log(&self, number: u16) -> PathBuf {
+        self.member(number).join("log")
+    }
+
+    /// All logs, for people.
+    pub fn logs_hint(&self) -> String {
+        self.path.join("member-*").join("log").display().to_string()
+    }
+
+    /// Writes a member's configuration and answers where.
+    pub fn write_config(&self, block: &Block, number: u16, groups: u16) -> Result<PathBuf, Failure> {
+        let entry = |number: u16| MemberEntry {
+            id: number.into(),
+            http: format!("http://{}", block.address(number, Listener::Http)),
+            grpc: format!("http://{}", block.address(number, Listener::Grpc)),
+            peer: block.address(number, Listener::Peer).to_string(),
+        };
+        let config = MemberConfig {
+            cluster: "dev".into(),
+            member: number.into(),
+            data_dir: self.member(number).join("data"),
+            listen: ListenConfig {
+                http: block.address(number, Listener::Http),
+                grpc: block.address(number, Listener::Grpc),
+                peer: block.address(number, Listener::Peer),
+                insecure: false,
+            },
+            members: (1..=block.members()).map(entry).collect(),
+            groups: GroupsConfig { lock_groups: groups },
+            ..MemberConfig::default()
+        };
+        let path = self.member(number).join("config.toml");
+        let text = toml::to_string(&config).map_err(|e| Failure::other(format!("cannot write {}: {e}", path.display())))?;
+        fs::create_dir_all(self.member(number)).map_err(|e| failed("create", &self.member(number), &e))?;
+        fs::write(&path, text).map_err(|e| failed("write", &path, &e))?;
+        Ok(path)
+    }
+
+    fn member(&self, number: u16) -> PathBuf {
+        self.path.join(format!("member-{number}"))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(temporary) = self.temporary.take()
+            && let Err(e) = temporary.close()
+        {
+            say::line(&format!("the temporary folder {} could not be removed: {e}", self.path.display()));
+        }
+    }
+}
+
+/// Takes the folder for this process, or says whose it is.
+fn claim(path: &Path, wanted: &Shape) -> Result<File, Failure> {
+    let marker = path.join(MARKER);
+    match fs::read_to_string(&marker) {
+        Ok(text) => check_shape(path, &text, wanted)?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let mut entries = fs::read_dir(path).map_err(|e| failed("read", path, &e))?;
+            if entries.next().is_some() {
+                return Err(Failure::other(format!(
+                    "{} is not empty and holds no local cluster; give an empty or new folder",
+                    path.display()
+                )));
+            }
+            let text = toml::to_string(wanted).map_err(|e| Failure::other(e.to_string()))?;
+            fs::write(&marker, text).map_err(|e| failed("write", &marker, &e))?;
+        }
+        Err(e) => return Err(failed("read", &marker, &e)),
+    }
+    let file = File::open(&marker).map_err(|e| failed("open", &marker, &e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(Failure::other(format!("another `holdfast dev` is running in {}", path.display())))
+        }
+        Err(TryLockError::Error(e)) => Err(failed("lock", &marker, &e)),
+    }
+}
+
+fn check_shape(path: &Path, text: &str, wanted: &Shape) -> Result<(), Failure> {
+    let found: Shape = toml::from_str(text)
+        .map_err(|e| Failure::other(format!("{} is damaged: {e}", path.join(MARKER).display())))?;
+    if found == *wanted {
+        return Ok(());
+    }
+    Err(Failure::other(format!(
+        "{} holds a cluster of {} members with {} lock groups, not {} with {}; start it with --members {} --groups {}, \
+         or give another folder",
+        path.display(),
+        found.members,
+        found.groups,
+        wanted.members,
+        wanted.groups,
+        found.members,
+        found.groups
+    )))
+}
+
+fn failed(act: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::other(format!("cannot {act} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_former_folder_is_taken_again_only_in_the_same_shape() {
+        let dir = TempDir::new().unwrap();
+        drop(Folder::open(Some(dir.path()), 3, 4).unwrap());
+        drop(Folder::open(Some(dir.path()), 3, 4).unwrap());
+        let error = Folder::open(Some(dir.path()), 3, 2).unwrap_err().to_string();
+        assert!(error.contains("holds a cluster of 3 members with 4 lock groups"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_with_other_things_is_left_alone() {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("thesis.txt"), "x").unwrap();
+        let error = Folder::open(Some(dir.path()), 3, 4).unwrap_err().to_string();
+        assert!(error.contains("not empty"), "{error}");
+        assert!(!dir.path().join(MARKER).exists());
+    }
+
+    #[test]
+    fn a_folder_in_use_is_refused() {
+        let dir = TempDir::new().unwrap();
+        let _first = Folder::open(Some(dir.path()), 3, 4).unwrap();
+        let error = Folder::open(Some(dir.path()), 3, 4).unwrap_err().to_string();
+        assert!(error.contains("another `holdfast dev` is running"), "{error}");
+    }
+
+    #[test]
+    fn written_configurations_validate() {
+        let dir = TempDir::new().unwrap();
+        let folder = Folder::open(Some(dir.path()), 3, 4).unwrap();
+        let block = Block::new(7600, 3).unwrap();
+        for number in 1..=3 {
+            let text = fs::read_to_string(folder.write_config(&block, number, 4).unwrap()).unwrap();
+            let config: MemberConfig = toml::from_str(&text).unwrap();
+            assert_eq!(config.validate(), []);
+        }
+    }
+
+    #[test]
+    fn atemporary_folder_is_gone_at_the_end() {
+        let folder = Folder::open(None, 1, 1).unwrap();
+        let path = folder.path.clone();
+        assert!(path.exists());
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,48 @@
+//! Lengths of time and sizes for people.
+
+use std::time::Duration;
+
+/// A length of time with at most two units: `1m 3s`, `250ms`.
+pub fn length(ms: u64) -> String {
+    let rounded = match ms {
+        0..1_000 => ms,
+        1_000..3_600_000 => ms / 1_000 * 1_000,
+        _ => ms / 60_000 * 60_000,
+    };
+    let text = humantime::format_duration(Duration::from_millis(rounded)).to_string();
+    text.split(' ').take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// A point in time, UTC.
+pub fn point(ms_since_1970: u64) -> String {
+    let point = std::time::UNIX_EPOCH.checked_add(Duration::from_millis(ms_since_1970));
+    point.map_or_else(|| "?".to_owned(), |point| humantime::format_rfc3339_seconds(point).to_string())
+}
+
+/// A number of bytes.
+pub fn bytes(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_have_two_units_at_most() {
+        assert_eq!(length(0), "0s");
+        assert_eq!(length(250), "250ms");
+        assert_eq!(length(63_700), "1m 3s");
+        assert_eq!(length(90_061_000), "1day 1h");
+    }
+
+    #[test]
+    fn points_are_utc() {
+        assert_eq!(point(0), "1970-01-01T00:00:00Z");
+        assert_eq!(point(u64::MAX).len(), 1);
+    }
+}

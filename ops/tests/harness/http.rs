@@ -1,0 +1,56 @@
+//! Questions to a member's HTTP listener.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer than any wait a test asks for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// An answer: status and body. A member that cannot be reached answers status 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// HTTP status; 0 without an answer.
+    pub status: u16,
+    /// The body; null where there is none or it is no JSON.
+    pub body: Value,
+}
+
+impl Answer {
+    /// The body, of an answer that must have this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.body
+    }
+}
+
+/// GET.
+pub fn get(url: &str) -> Answer {
+    read(agent().get(url).call())
+}
+
+/// POST with a JSON body.
+pub fn post(url: &str, body: &Value) -> Answer {
+    read(agent().post(url).send_json(body))
+}
+
+/// DELETE.
+pub fn delete(url: &str) -> Answer {
+    read(agent().delete(url).call())
+}
+
+fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER_WITHIN));
+    config.build().into()
+}
+
+fn read(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Answer {
+    match answer {
+        Ok(mut answer) => {
+            let body = answer.body_mut().read_json().unwrap_or(Value::Null);
+            Answer { status: answer.status().as_u16(), body }
+        }
+        Err(e) => Answer { status: 0, body: Value::String(e.to_string()) },
+    }
+}
