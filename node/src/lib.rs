@@ -2,8 +2,24 @@
 //!
 //! This crate knows processes, disks, clocks and sockets. It does not know the rules of locking: those are the pure
 //! crates `holdfast-locktable` and `holdfast-partitioner`.
+//!
+//! - [`member`]: puts everything together. [`config`]: what it is told. [`clock`], [`actors`]: time and threads.
+//! - [`log`], [`raft`], [`peer`]: the replicated log. [`snapshot`]: its compaction and the snapshot store.
+//! - [`group`], [`lease`], [`watch`], [`meta`]: what a group's leader does with it.
+//! - [`endpoint`]: the verbs that any member answers. [`api`]: HTTP and gRPC over them. [`metrics`]: instruments.
 
+pub mod actors;
+pub mod api;
 pub mod clock;
 pub mod config;
 pub mod endpoint;
+pub mod group;
+pub mod lease;
+pub mod log;
+pub mod member;
+pub mod meta;
+pub mod metrics;
+pub mod peer;
 pub mod raft;
+pub mod snapshot;
+pub mod watch;

@@ -116,6 +116,11 @@ impl LockTable {
         }
     }
 
+    /// Whether the group has ever been given ranges; a fresh one owns nothing until its leader proposes `Own`.
+    pub fn has_owned(&self) -> bool {
+        self.state.ownership.ever()
+    }
+
     /// Whether this group may change the queue `name`.
     pub fn owns(&self, name: &Name) -> Result<(), Rejection> {
         self.state.ownership.check(name.internal())

@@ -45,7 +45,8 @@ mod tests {
     #[test]
     fn an_error_comes_out_of_a_status_as_it_went_in() {
         let facts = v1::Facts { holder: Some(31), token: Some(7), waiters: Some(0), ..v1::Facts::default() };
-        let error = v1::Error { code: "busy".into(), message: "lock \"a\" is held".into(), facts: Some(facts) };
+        let error =
+            v1::Error { code: "busy".into(), message: "lock \"a\" is held".into(), facts: Some(facts) };
         let status = with_error(Code::FailedPrecondition, &error);
         assert_eq!(status.message(), error.message);
         assert_eq!(error_of(&status), Some(error));

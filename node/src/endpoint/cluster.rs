@@ -79,9 +79,10 @@ impl Endpoint {
 
     /// Snapshots in the snapshot store, of all groups, oldest first.
     pub async fn snapshots(&self) -> Answer<Vec<SnapshotView>> {
-        let mut found = self.parts.snapshots.list().await.map_err(|error| {
+        let listed = self.parts.snapshots.list_all().await.map_err(|error| {
             ApiError::new(super::ErrorCode::Internal, format!("the snapshot store cannot be read: {error}"))
         })?;
+        let mut found: Vec<SnapshotView> = listed.into_values().flatten().map(SnapshotView::from).collect();
         found.sort_by(|a, b| (a.created_at_ms, a.group, &a.id).cmp(&(b.created_at_ms, b.group, &b.id)));
         Ok(found)
     }

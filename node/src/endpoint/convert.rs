@@ -186,5 +186,6 @@ const fn bound_text(bound: Bound) -> &'static str {
         Bound::Ttl => "ttl_ms must be 1000 to 86400000",
         Bound::Value => "the value has more than 65536 bytes",
         Bound::RequestId => "request_id has 1 to 256 bytes",
+        Bound::Key => "the key has more than 4096 bytes",
     }
 }

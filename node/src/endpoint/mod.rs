@@ -26,7 +26,7 @@ use holdfast_partitioner::{GroupId, PartitionMap};
 use tokio::sync::watch as value;
 
 use self::{convert::About, health::Health, hub::KeepaliveHub, router::Router};
-use crate::{clock::Clock, config::MemberConfig, metrics::Instruments};
+use crate::{clock::Clock, config::MemberConfig, metrics::Instruments, snapshot::catalog::SnapshotCatalog};
 pub use error::{ApiError, ErrorCode, Facts};
 
 type Answer<T> = Result<T, ApiError>;
@@ -49,7 +49,7 @@ pub struct Parts {
     /// The member's instruments.
     pub instruments: Instruments,
     /// Snapshots in the snapshot store.
-    pub snapshots: Arc<dyn SnapshotCatalog>,
+    pub snapshots: SnapshotCatalog,
     /// What the member was told at its start.
     pub config: Arc<MemberConfig>,
     /// Whether the disk loop is alive.

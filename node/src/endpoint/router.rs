@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use holdfast_locktable::{command::Wait, ids::SessionId};
+use holdfast_locktable::{command::Wait, ids::SessionId, outcome::Rejection};
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -144,6 +144,8 @@ impl Router {
             let asked = Instant::now();
             let error = match self.call_once(group, &call.after(started.elapsed())).await {
                 Err(error @ (GroupError::NotLeader { .. } | GroupError::HomeUnavailable { .. })) => error,
+                // A fresh group that has not taken its ranges yet.
+                Err(error @ GroupError::Rejected(Rejection::NotOwner)) => error,
                 Err(GroupError::Unknown) if repeatable(&call) => GroupError::Unknown,
                 result => return result,
             };

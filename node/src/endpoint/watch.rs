@@ -19,6 +19,7 @@ use super::{
     Answer, ApiError, Endpoint, ErrorCode,
     convert::compacted,
     cursor::{Cursor, Place},
+    health::Health,
     types::{WatchEvent, WatchRequest},
 };
 use crate::{
@@ -88,20 +89,25 @@ impl Endpoint {
                 }
             }
             loop {
-                let next = tokio::select! {
-                    biased;
-                    next = subscription.live.recv() => next,
-                    () = health.leaderless(group) => Err(ApiError::no_leader(group))?,
-                };
-                let Some(event) = next else {
-                    Err(lagging(group))?;
-                    break;
-                };
+                let event = next_event(&mut subscription.live, &health, group).await?;
                 if place.pass(event.revision, &mut seen) {
                     yield (group, place, event);
                 }
             }
         }
+    }
+}
+
+/// The next live change, or why there will be none.
+async fn next_event(
+    live: &mut mpsc::Receiver<Arc<Event>>,
+    health: &Health,
+    group: GroupId,
+) -> Answer<Arc<Event>> {
+    tokio::select! {
+        biased;
+        next = live.recv() => next.ok_or_else(|| lagging(group)),
+        () = health.leaderless(group) => Err(ApiError::no_leader(group)),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     metrics::{
         Instruments,
         figures::{GroupFigures, LeaderFigures, PrefixFigures, ReplicaRole},
-        labels::WaitOutcome,
+        lock::WaitOutcome,
         raft::ProposalFailure,
     },
     raft::status::GroupStatus,

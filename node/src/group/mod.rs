@@ -8,13 +8,16 @@
 //! No verb here forwards: a group that does not lead says so.
 
 pub mod acquire;
+pub mod bootstrap;
 pub mod call;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
+pub mod observer;
 pub mod proposer;
 pub mod read;
 pub mod sink;
+pub mod snapshots;
 pub mod steward;
 
 use std::{
@@ -44,7 +47,7 @@ use crate::{
     clock::Clock,
     lease::LeaseManager,
     raft::{group::RaftGroup, types::MemberId},
-    snapshot::Snapshotter,
+    snapshot::actor::{Snapshotter, TakeSnapshot},
     watch::{
         Detached, WatchFanout,
         waits::{CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
@@ -198,7 +201,7 @@ impl Group {
     }
 
     async fn take_snapshot(&self) -> GroupResult {
-        let taken = self.parts.snapshotter.send(crate::snapshot::TakeSnapshot).await;
+        let taken = self.parts.snapshotter.send(TakeSnapshot).await;
         match taken {
             Ok(Ok(manifest)) => Ok(GroupAnswer::Snapshot(Box::new(manifest.into()))),
             Ok(Err(error)) => Err(GroupError::Fatal(format!("the snapshot was not taken: {error}"))),

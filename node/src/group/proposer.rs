@@ -116,7 +116,8 @@ impl From<ProposeError> for GroupError {
             ProposeError::NotLeader { leader } => Self::NotLeader { leader },
             ProposeError::Unknown => Self::Unknown,
             ProposeError::Overloaded => Self::Overloaded,
-            ProposeError::Stopped => Self::Fatal(error.to_string()),
+            // Certainly not done; another member may lead by now.
+            ProposeError::Stopped => Self::NotLeader { leader: None },
         }
     }
 }

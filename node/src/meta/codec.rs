@@ -22,7 +22,9 @@ pub enum MetaDecodeError {
         len: usize,
     },
     /// Written by a newer version of the program.
-    #[error("the meta group's {what} has format {found}, and this version knows only up to {known}; run the newer version")]
+    #[error(
+        "the meta group's {what} has format {found}, and this version knows only up to {known}; run the newer version"
+    )]
     Format {
         /// Command or state.
         what: &'static str,
@@ -107,8 +109,8 @@ impl MetaTable {
 
 /// Decodes all of `content`: bytes left over are an error.
 fn exactly<T: serde::de::DeserializeOwned>(what: &'static str, content: &[u8]) -> Result<T, MetaDecodeError> {
-    let (value, rest) = postcard::take_from_bytes(content)
-        .map_err(|reason| MetaDecodeError::Content { what, reason })?;
+    let (value, rest) =
+        postcard::take_from_bytes(content).map_err(|reason| MetaDecodeError::Content { what, reason })?;
     if rest.is_empty() {
         Ok(value)
     } else {

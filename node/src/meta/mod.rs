@@ -3,6 +3,7 @@
 //! Pure: commands go in, outcomes come out. It knows no clock, no disk and no network, and nothing of Raft.
 
 pub mod command;
+pub mod group;
 pub mod table;
 
 mod codec;

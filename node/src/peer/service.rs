@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
 use holdfast_partitioner::GroupId;
 use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
 
 use super::{
     heard::Heard,
@@ -38,7 +39,7 @@ struct Inner {
 }
 
 /// Who a message says it is from and for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// The sender's cluster.
     pub cluster: String,
@@ -66,7 +67,9 @@ pub enum Misdirected {
         theirs: String,
     },
     /// For another member.
-    #[error("this is member {member}, and the message is for member {to}; check the peer address of member {to}")]
+    #[error(
+        "this is member {member}, and the message is for member {to}; check the peer address of member {to}"
+    )]
     OtherMember {
         /// This member.
         member: MemberId,

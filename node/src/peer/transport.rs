@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::heard::Heard;
 use crate::raft::types::{
-    AppendAnswer, AppendRequest, MemberId, SnapshotMeta, SnapshotResponse, TransferRequest, TransferResponse, Vote,
-    VoteRequest, VoteResponse,
+    AppendAnswer, AppendRequest, MemberId, SnapshotMeta, SnapshotResponse, TransferRequest, TransferResponse,
+    Vote, VoteRequest, VoteResponse,
 };
 
 /// Answers to a stream of appends, in the order of the appends.

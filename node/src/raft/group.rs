@@ -1,6 +1,6 @@
 //! One Raft group on one member: what everything above consensus holds in its hands.
 
-use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use holdfast_locktable::{
@@ -25,13 +25,12 @@ use super::{
     observe::RaftObserver,
     propose::{ProposeError, Proposer},
     recorder::Recorder,
-    snapshots::SnapshotStore,
     status::GroupStatus,
     table::{Machine, Table},
     timing::{InvalidTiming, Timing},
-    types::{LeaderId, MemberId, Reply, TypeConfig},
+    types::{LeaderId, MemberId, Reply, SnapshotMeta, TypeConfig},
 };
-use crate::{meta::MetaTable, peer::transport::Transport};
+use crate::{meta::MetaTable, peer::transport::Transport, snapshot::local::RaftSnapshots};
 
 /// What a group is made of.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ pub struct GroupOptions {
     /// How patient its members are with each other; the same on all of them.
     pub timing: Timing,
     /// Where this member keeps the group's snapshot.
-    pub snapshots: SnapshotStore,
+    pub snapshots: RaftSnapshots,
     /// The way to the other members.
     pub transport: Arc<dyn Transport>,
     /// What is replicated, and who is told.
@@ -384,6 +383,14 @@ impl RaftGroup {
             metrics.changed().await.map_err(|_| SnapshotError::Stopped { group })?;
         }
         Ok(super::machine::position(&last))
+    }
+
+    /// The present state as bytes with its place in the log, without storing it.
+    ///
+    /// # Errors
+    /// Where it cannot be encoded.
+    pub async fn capture(&self) -> std::io::Result<(SnapshotMeta, Bytes)> {
+        self.inner.state.capture().await
     }
 
     /// Removes entries up to this index from the log, but none that is not in a durable snapshot (rule R21). Answers

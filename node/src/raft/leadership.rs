@@ -3,12 +3,9 @@
 use std::sync::Arc;
 
 use holdfast_locktable::ids::Term;
+use holdfast_partitioner::GroupId;
 use openraft::{
-    Raft,
-    async_runtime::watch::WatchReceiver,
-    errors::Fatal,
-    metrics::RaftServerMetrics,
-    vote::RaftLeaderId,
+    Raft, async_runtime::watch::WatchReceiver, errors::Fatal, metrics::RaftServerMetrics, vote::RaftLeaderId,
 };
 use tokio::sync::watch;
 
@@ -43,14 +40,14 @@ impl Leadership {
 #[error("group {group} cannot go on: {reason}; this member must stop, and may start again")]
 pub struct GroupFatal {
     /// The group.
-    pub group: u32,
+    pub group: GroupId,
     /// What failed.
     pub reason: Arc<str>,
 }
 
 /// Everything that the task of one group follows and tells.
 pub(crate) struct Follow {
-    pub(crate) group: u32,
+    pub(crate) group: GroupId,
     pub(crate) member: MemberId,
     pub(crate) raft: Raft<TypeConfig, StateMachine>,
     pub(crate) applied: watch::Receiver<Option<LogId>>,
@@ -111,7 +108,7 @@ impl Follow {
             Err(Fatal::StorageError(err)) => err.to_string().into(),
             Err(Fatal::Panicked) | Ok(()) => "its Raft core ended in a panic".into(),
         };
-        tracing::error!(group = self.group, %reason, "a Raft group cannot go on");
+        tracing::error!(group = %self.group, %reason, "a Raft group cannot go on");
         self.fatal.send_replace(Some(GroupFatal { group: self.group, reason }));
     }
 }

@@ -16,10 +16,10 @@ use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::{
-    snapshots::SnapshotStore,
     table::{Decoded, Machine, Sink, Table},
     types::{Entry, LogId, MemberId, Reply, SnapshotMeta, StoredMembership, TypeConfig},
 };
+use crate::snapshot::local::RaftSnapshots;
 
 /// Entries applied under one hold of the state's lock, so that readers get their turn in between.
 const APPLY_CHUNK: usize = 128;
@@ -40,7 +40,7 @@ pub(crate) struct State {
     inner: RwLock<Inner>,
     /// The last applied entry; raised after the sink has been told.
     applied: watch::Sender<Option<LogId>>,
-    snapshots: SnapshotStore,
+    snapshots: RaftSnapshots,
     sink: Sink,
 }
 
@@ -54,7 +54,7 @@ struct Inner {
 }
 
 impl State {
-    pub(crate) fn new(machine: Machine, snapshots: SnapshotStore) -> Arc<Self> {
+    pub(crate) fn new(machine: Machine, snapshots: RaftSnapshots) -> Arc<Self> {
         let (table, sink) = machine.into_parts();
         let membership = StoredMembership::default();
         Arc::new(Self {
@@ -78,14 +78,18 @@ impl State {
 
     /// Stores a snapshot of the present state. It is on disk when this returns.
     pub(crate) async fn save_snapshot(self: &Arc<Self>) -> io::Result<SnapshotMeta> {
-        let (meta, bytes) = if self.inner.read().encoded_len < LARGE_SNAPSHOT {
-            self.encode()?
-        } else {
-            let state = Arc::clone(self);
-            tokio::task::spawn_blocking(move || state.encode()).await.map_err(io::Error::other)??
-        };
-        self.snapshots.save(&meta, bytes).await?;
+        let (meta, bytes) = self.capture().await?;
+        self.snapshots.save(&meta, &bytes).await?;
         Ok(meta)
+    }
+
+    /// The present state as bytes, with its place in the log.
+    pub(crate) async fn capture(self: &Arc<Self>) -> io::Result<(SnapshotMeta, Bytes)> {
+        if self.inner.read().encoded_len < LARGE_SNAPSHOT {
+            return self.encode();
+        }
+        let state = Arc::clone(self);
+        tokio::task::spawn_blocking(move || state.encode()).await.map_err(io::Error::other)?
     }
 
     fn encode(&self) -> io::Result<(SnapshotMeta, Bytes)> {
@@ -229,15 +233,17 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             self.state.sink.decode_table(&snapshot)?
         } else {
             let (sink, bytes) = (self.state.sink.clone(), snapshot.clone());
-            tokio::task::spawn_blocking(move || sink.decode_table(&bytes)).await.map_err(io::Error::other)??
+            tokio::task::spawn_blocking(move || sink.decode_table(&bytes))
+                .await
+                .map_err(io::Error::other)??
         };
-        self.state.snapshots.save(meta, snapshot).await?;
+        self.state.snapshots.save(meta, &snapshot).await?;
         self.state.restore(meta, table, len);
         Ok(())
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Shot>, io::Error> {
-        let current = self.state.snapshots.current().await?;
+        let current = self.state.snapshots.load().await?;
         Ok(current.map(|(meta, snapshot)| Shot { meta, snapshot }))
     }
 }
@@ -255,10 +261,10 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
     type SnapshotData = Bytes;
 
     async fn build_snapshot(&mut self) -> Result<Shot, io::Error> {
-        if self.state.snapshots.meta().is_none() {
+        if self.state.snapshots.load().await?.is_none() {
             self.state.save_snapshot().await?;
         }
-        match self.state.snapshots.current().await? {
+        match self.state.snapshots.load().await? {
             Some((meta, snapshot)) => Ok(Shot { meta, snapshot }),
             None => Err(io::Error::other("the snapshot that was just stored is gone")),
         }

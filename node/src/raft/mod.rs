@@ -14,7 +14,6 @@ pub mod leadership;
 pub mod observe;
 pub mod propose;
 pub mod sink;
-pub mod snapshots;
 pub mod status;
 pub mod table;
 pub mod timing;

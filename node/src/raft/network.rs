@@ -11,14 +11,15 @@ use openraft::{
     network::RPCOption,
     raft::AppendEntriesResponse,
 };
+use parking_lot::Mutex;
 use tokio::time::timeout;
 
 use super::{
     deadline::{Unanswered, with_deadline},
     machine::Shot,
     types::{
-        AppendAnswer, AppendRequest, MemberId, SnapshotResponse, TransferRequest, TransferResponse, TypeConfig, Vote,
-        VoteRequest, VoteResponse,
+        AppendAnswer, AppendRequest, MemberId, SnapshotResponse, TransferRequest, TransferResponse,
+        TypeConfig, Vote, VoteRequest, VoteResponse,
     },
 };
 use crate::peer::transport::{Answer, AppendAnswers, LinkError, Question, SnapshotParcel, Transport};
@@ -54,7 +55,7 @@ impl RaftNetworkFactory<TypeConfig> for GroupLinks {
     }
 
     async fn new_heartbeat_client(&mut self, target: MemberId, node: &BasicNode) -> Link {
-        self.link(target, node, Purpose::Heartbeats { open: None })
+        self.link(target, node, Purpose::Heartbeats { open: Mutex::new(None) })
     }
 }
 
@@ -71,8 +72,9 @@ enum Purpose {
     Replication,
     /// Heartbeats: openraft opens a stream for each, here they share one that stays open.
     Heartbeats {
-        /// The stream, while it is in step: as many answers as requests.
-        open: Option<HeartbeatStream>,
+        /// The stream, while it is in step: as many answers as requests. The mutex is never contended; openraft wants
+        /// to share links between threads.
+        open: Mutex<Option<HeartbeatStream>>,
     },
 }
 
@@ -118,7 +120,7 @@ impl Link {
     async fn beat(&mut self, request: AppendRequest, limit: Duration) -> Result<AppendAnswer, RpcError> {
         let kept = match &mut self.purpose {
             Purpose::Replication => None,
-            Purpose::Heartbeats { open } => open.take(),
+            Purpose::Heartbeats { open } => open.get_mut().take(),
         };
         let mut stream = match kept {
             Some(stream) => stream,
@@ -139,7 +141,7 @@ impl Link {
         let answer = answer.map_err(|err| self.rpc_error(err))?;
         // The far end closes the stream behind a refusal.
         if let (Ok(_), Purpose::Heartbeats { open }) = (&answer, &mut self.purpose) {
-            *open = Some(stream);
+            *open.get_mut() = Some(stream);
         }
         Ok(answer)
     }

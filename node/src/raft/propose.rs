@@ -45,7 +45,9 @@ pub enum ProposeError {
         leader: Option<MemberId>,
     },
     /// The command was in the log when leadership was lost: it may have been executed, or be executed later.
-    #[error("leadership was lost while the command was being agreed on; it may or may not have been executed")]
+    #[error(
+        "leadership was lost while the command was being agreed on; it may or may not have been executed"
+    )]
     Unknown,
     /// Too many commands wait in this group. This one has certainly not been executed.
     #[error("too many commands wait in the group; the command was not executed; try again in a moment")]

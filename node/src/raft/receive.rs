@@ -23,7 +23,9 @@ impl RaftGroup {
     pub(crate) async fn receive_question(&self, question: Question) -> Result<Answer, LinkError> {
         let raft = self.raft();
         let answer = match question {
-            Question::Vote(request) => raft.vote(request).await.map(Answer::Vote).map_err(|err| err.to_string()),
+            Question::Vote(request) => {
+                raft.vote(request).await.map(Answer::Vote).map_err(|err| err.to_string())
+            }
             Question::PreVote(request) => {
                 raft.pre_vote(request).await.map(Answer::Vote).map_err(|err| err.to_string())
             }
@@ -37,7 +39,10 @@ impl RaftGroup {
     }
 
     /// Installs a leader's snapshot.
-    pub(crate) async fn receive_snapshot(&self, parcel: SnapshotParcel) -> Result<SnapshotResponse, LinkError> {
+    pub(crate) async fn receive_snapshot(
+        &self,
+        parcel: SnapshotParcel,
+    ) -> Result<SnapshotResponse, LinkError> {
         let snapshot = Shot { meta: parcel.meta, snapshot: parcel.data };
         let installed = self.raft().install_full_snapshot(parcel.vote, snapshot).await;
         installed.map_err(|err| LinkError::Refused { to: self.member(), reason: err.to_string() })

@@ -80,8 +80,8 @@ pub type VoteRequest = openraft::raft::VoteRequest<TypeConfig>;
 /// The answer to a vote request.
 pub type VoteResponse = openraft::raft::VoteResponse<TypeConfig>;
 /// A leader's request that another member takes over.
-pub type TransferRequest = openraft::raft::message::TransferLeaderRequest<TypeConfig>;
+pub type TransferRequest = openraft::raft::TransferLeaderRequest<TypeConfig>;
 /// The answer to it.
-pub type TransferResponse = openraft::raft::message::TransferLeaderResponse<TypeConfig>;
+pub type TransferResponse = openraft::raft::TransferLeaderResponse<TypeConfig>;
 /// The answer to a snapshot.
 pub type SnapshotResponse = openraft::raft::SnapshotResponse<TypeConfig>;

@@ -1,0 +1,45 @@
+# The front door. `make help` says what there is.
+
+.DEFAULT_GOAL := help
+.SILENT:
+.NOTPARALLEL:
+.PHONY: help test tools fmt lint unit doc tidy fix soak
+
+# What CI builds is exactly what Cargo.lock says.
+LOCKED := $(if $(CI),--locked)
+NEXTEST := cargo nextest run $(LOCKED) --cargo-quiet --show-progress none --workspace
+
+help: ## Say what there is
+	awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: tools fmt lint unit doc ## Everything CI checks, cheapest first; stops at the first stage that fails
+	echo '== all checks passed'
+
+tools: ## Install what the tests need and this machine lacks
+	.ci/tools
+
+fmt:
+	echo '== format (make fix repairs it)'
+	cargo fmt --all --check
+
+lint:
+	echo '== clippy'
+	cargo clippy $(LOCKED) --quiet --workspace --all-targets -- -D warnings
+
+unit:
+	echo '== tests'
+	$(NEXTEST)
+
+doc:
+	echo '== doc tests'
+	cargo test $(LOCKED) --quiet --workspace --doc
+
+tidy: ## Only the layout rules, within seconds
+	cargo nextest run $(LOCKED) --cargo-quiet --show-progress none --package holdfast-tidy
+
+fix: ## Format, and let clippy repair what it can
+	cargo clippy --quiet --workspace --all-targets --fix --allow-dirty --allow-staged
+	cargo fmt --all
+
+soak: tools ## The long forms of all tests: hours, by hand
+	HOLDFAST_SOAK=1 $(NEXTEST) --profile soak

@@ -1,0 +1,205 @@
+//! The task of one session: keeps a connection, sends what the state machine wants sent, feeds it what comes back.
+//!
+//! Thin on purpose: everything that is decided is decided in [`super::core`].
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use holdfast_proto::v1;
+use tokio::{sync::mpsc::error::TrySendError, time::sleep};
+
+use super::{link::Link, shared::Shared};
+use crate::{
+    call::RETRY_BASE,
+    error::{Error, from_status},
+};
+
+/// Longest pause between attempts to connect: far below any TTL.
+const RECONNECT_MAX: Duration = Duration::from_millis(500);
+/// Bounds of how long one attempt to open a stream may take.
+const OPEN_LIMIT: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
+/// Bounds of how long the task sleeps at most: timers stand still in suspend, deadlines do not.
+const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+
+/// How the session is connected.
+enum Connection {
+    /// Not; the next attempt comes after this pause.
+    Pause(BoxFuture<'static, ()>),
+    /// Being made.
+    Opening(BoxFuture<'static, Result<Link, Error>>),
+    Open(Box<Link>),
+}
+
+/// What happened.
+enum Happened {
+    /// Time passed, or a handle asked for something.
+    Nothing,
+    PauseOver,
+    Opened(Result<Link, Error>),
+    Message(Option<Result<v1::SessionResponse, tonic::Status>>),
+    /// The connection takes messages again, or is gone.
+    Writable,
+}
+
+struct Driver {
+    shared: Arc<Shared>,
+    connection: Connection,
+    index: usize,
+    attempts: u32,
+    open_limit: Duration,
+    look: Duration,
+}
+
+/// Ends the session's books when the task goes away in whatever manner.
+struct EndOnDrop(Arc<Shared>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.stopped();
+    }
+}
+
+/// Runs a session to its end, beginning with the stream that opened it.
+pub(crate) async fn run(shared: Arc<Shared>, link: Link) {
+    let end = EndOnDrop(shared.clone());
+    let ttl = shared.core().ledger().ttl();
+    let connect = shared.client.caller.connect_timeout;
+    let mut driver = Driver {
+        index: link.leased.index,
+        shared,
+        connection: Connection::Open(Box::new(link)),
+        attempts: 0,
+        open_limit: (ttl / 4).clamp(OPEN_LIMIT.0, OPEN_LIMIT.1).min(connect),
+        look: (ttl / 10).clamp(LOOK.0, LOOK.1),
+    };
+    while driver.step().await {}
+    drop(end);
+}
+
+impl Driver {
+    /// Sends, waits for one thing to happen, and takes it in. `false` once the session is finished.
+    async fn step(&mut self) -> bool {
+        let blocked = self.send();
+        let pause = {
+            let mut core = self.shared.core();
+            self.shared.publish(&mut core);
+            if core.finished() {
+                return false;
+            }
+            core.sleep(self.shared.now(), self.look)
+        };
+        let happened = self.wait(pause, blocked).await;
+        self.take_in(happened);
+        true
+    }
+
+    /// Sends what there is to send. Answers whether the connection is full.
+    fn send(&mut self) -> bool {
+        let Connection::Open(link) = &self.connection else { return false };
+        let mut core = self.shared.core();
+        let now = self.shared.now();
+        if core.stalled(now) {
+            drop(core);
+            self.disconnect(&Error::Unreachable { reason: "keepalives are not answered".into() }, true);
+            return false;
+        }
+        while core.has_message(now) {
+            let permit = match link.outbox.try_reserve() {
+                Ok(permit) => permit,
+                Err(TrySendError::Full(())) => return true,
+                // The other half of the stream says why it is gone.
+                Err(TrySendError::Closed(())) => return false,
+            };
+            let Some(message) = core.next_message(now) else { return false };
+            permit.send(message);
+        }
+        false
+    }
+
+    async fn wait(&mut self, pause: Duration, blocked: bool) -> Happened {
+        let timer = sleep(pause);
+        let connection = &mut self.connection;
+        let woken = self.shared.woken();
+        let network = async {
+            match connection {
+                Connection::Pause(over) => {
+                    over.await;
+                    Happened::PauseOver
+                }
+                Connection::Opening(opening) => Happened::Opened(opening.await),
+                Connection::Open(link) => {
+                    let Link { outbox, inbox, .. } = link.as_mut();
+                    tokio::select! {
+                        biased;
+                        message = inbox.message() => Happened::Message(message.transpose()),
+                        _ = outbox.reserve(), if blocked => Happened::Writable,
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            happened = network => happened,
+            () = woken => Happened::Nothing,
+            () = timer => Happened::Nothing,
+        }
+    }
+
+    fn take_in(&mut self, happened: Happened) {
+        match happened {
+            Happened::Nothing | Happened::Writable => {}
+            Happened::PauseOver => self.open(),
+            Happened::Opened(Ok(link)) => {
+                self.shared.client.caller.prefer(link.leased.index);
+                self.connection = Connection::Open(Box::new(link));
+            }
+            Happened::Opened(Err(error)) => {
+                tracing::debug!(session = %self.shared.session, %error, "no session stream");
+                self.shared.core().not_connected(error.to_string());
+                self.pause();
+            }
+            Happened::Message(Some(Ok(message))) => {
+                self.attempts = 0;
+                let now = self.shared.now();
+                let mut core = self.shared.core();
+                core.on_message(message, now);
+            }
+            Happened::Message(Some(Err(status))) => self.disconnect(&from_status(&status), false),
+            Happened::Message(None) => {
+                self.disconnect(&Error::Unreachable { reason: "the member ended the stream".into() }, false);
+            }
+        }
+    }
+
+    fn disconnect(&mut self, error: &Error, stalled: bool) {
+        tracing::debug!(session = %self.shared.session, %error, "session stream lost");
+        if let Connection::Open(link) = &self.connection
+            && stalled
+        {
+            self.shared.client.caller.pool.evict(&link.leased);
+        }
+        let now = self.shared.now();
+        self.shared.core().disconnected(error.to_string(), now);
+        self.pause();
+    }
+
+    /// Goes to the next endpoint: at once after a break, then with growing pauses.
+    fn pause(&mut self) {
+        self.index += 1;
+        let random = &self.shared.client.caller.random;
+        let pause = match self.attempts {
+            0 => Duration::ZERO,
+            attempts => random.backoff(attempts - 1, RETRY_BASE, RECONNECT_MAX),
+        };
+        self.attempts = self.attempts.saturating_add(1);
+        self.connection = Connection::Pause(Box::pin(sleep(pause)));
+    }
+
+    fn open(&mut self) {
+        let client = self.shared.client.clone();
+        let first = self.shared.core().resume_message();
+        let (index, limit) = (self.index, self.open_limit);
+        let opening = async move { Link::open(&client.caller, index, first, limit).await };
+        self.connection = Connection::Opening(Box::pin(opening));
+    }
+}

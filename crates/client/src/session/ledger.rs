@@ -1,0 +1,381 @@
+//! What a session may believe, and until when: deadlines per group, holds, and how safe each is (rules R3, R7).
+//!
+//! Pure: moments go in, states come out. Knows no connection and no message.
+//!
+//! A group's lease counts from the *send* time of the last keepalive that this group acknowledged. A group met by an
+//! acquire is counted from the first send of that acquire, or, where others may have met it before, from the earliest of
+//! those: the lease began when the group met the session, not when this grant was made.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::hold::{Hold, Standing};
+use crate::{
+    clock::Moment,
+    state::{HoldState, LossReason, SessionState},
+};
+
+/// Least time between the local deadline and the end of the lease.
+const MIN_MARGIN: Duration = Duration::from_millis(100);
+
+/// Most contacts kept apart; then those that have ended count as one.
+const MAX_CONTACTS: usize = 1_024;
+
+/// What one group said to one keepalive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupAnswer {
+    Renewed,
+    Unknown,
+    Lost,
+    Unavailable,
+}
+
+/// The lease of one group.
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    /// What it counts from.
+    since: Moment,
+    /// Live holds in this group.
+    holds: usize,
+    /// The state that its holds were last told.
+    shown: HoldState,
+}
+
+/// A request that may have made a group meet the session.
+#[derive(Clone, Copy, Debug)]
+struct Contact {
+    first_send: Moment,
+    /// When it was certain that it will not meet another group.
+    ended: Option<Moment>,
+}
+
+/// Deadlines and holds of one session.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    ttl: Duration,
+    opened: Moment,
+    leases: BTreeMap<u32, Lease>,
+    contacts: BTreeMap<u64, Contact>,
+    holds: BTreeMap<u64, Hold>,
+    /// Holds whose state has changed since the last look.
+    changed: Vec<u64>,
+    shown: SessionState,
+    end: Option<LossReason>,
+}
+
+impl Ledger {
+    /// A session whose opening was sent at `opened`.
+    pub(crate) fn new(ttl: Duration, opened: Moment) -> Self {
+        // The opening itself met a group, the home, that the answer does not name.
+        let contacts = BTreeMap::from([(0, Contact { first_send: opened, ended: Some(opened) })]);
+        Self {
+            ttl,
+            opened,
+            leases: BTreeMap::new(),
+            contacts,
+            holds: BTreeMap::new(),
+            changed: Vec::new(),
+            shown: SessionState::Safe,
+            end: None,
+        }
+    }
+
+    pub(crate) const fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// Why the session is over.
+    pub(crate) const fn end(&self) -> Option<&LossReason> {
+        self.end.as_ref()
+    }
+
+    /// How long a lease is believed: the TTL less a margin.
+    fn trusted(&self) -> Duration {
+        self.ttl.saturating_sub(MIN_MARGIN.max(self.ttl / 1_000))
+    }
+
+    fn lease_state(&self, since: Moment, now: Moment) -> HoldState {
+        let age = now.since(since);
+        if age >= self.trusted() {
+            HoldState::Lost
+        } else if age >= self.ttl / 2 {
+            HoldState::InDoubt
+        } else {
+            HoldState::Safe
+        }
+    }
+
+    /// An acquire goes out for the first time.
+    pub(crate) fn acquire_sent(&mut self, sequence: u64, now: Moment) {
+        self.contacts.entry(sequence).or_insert(Contact { first_send: now, ended: None });
+    }
+
+    /// An acquire is over without a grant. `attached` is false where it certainly met no group (a busy try).
+    pub(crate) fn acquire_ended(&mut self, sequence: u64, attached: bool, now: Moment) {
+        if !attached {
+            self.contacts.remove(&sequence);
+        } else if let Some(contact) = self.contacts.get_mut(&sequence) {
+            contact.ended = Some(now);
+        }
+        if self.contacts.len() > MAX_CONTACTS {
+            self.merge_contacts();
+        }
+    }
+
+    /// Makes one of all contacts that have ended: the earliest send, the latest end.
+    fn merge_contacts(&mut self) {
+        let mut merged: Option<Contact> = None;
+        self.contacts.retain(|_, contact| {
+            let Some(ended) = contact.ended else { return true };
+            let sum = merged.get_or_insert(*contact);
+            sum.first_send = sum.first_send.min(contact.first_send);
+            sum.ended = sum.ended.max(Some(ended));
+            false
+        });
+        if let Some(merged) = merged {
+            self.contacts.insert(0, merged);
+        }
+    }
+
+    /// An acquire was granted. The hold is in the books from now on; it may be used once [`Self::covered`].
+    pub(crate) fn granted(&mut self, sequence: u64, hold: Hold, now: Moment) {
+        if !self.leases.contains_key(&hold.group) {
+            let since = self.contacts.values().map(|contact| contact.first_send).min().unwrap_or(self.opened);
+            let shown = self.lease_state(since, now);
+            self.leases.insert(hold.group, Lease { since, holds: 0, shown });
+        }
+        self.contacts.remove(&sequence);
+        if let Some(lease) = self.leases.get_mut(&hold.group) {
+            lease.holds += 1;
+        }
+        self.holds.insert(sequence, hold);
+    }
+
+    /// Whether the group's lease stands: a grant in a group whose deadline has passed proves nothing before the group
+    /// acknowledges a keepalive.
+    pub(crate) fn covered(&self, group: u32, now: Moment) -> bool {
+        self.leases.get(&group).is_some_and(|lease| self.lease_state(lease.since, now) != HoldState::Lost)
+    }
+
+    /// Whether a group that holds locks counts from so long ago that a keepalive should not wait for its turn.
+    pub(crate) fn renewal_overdue(&self, group: u32, interval: Duration, now: Moment) -> bool {
+        self.leases.get(&group).is_some_and(|lease| now.since(lease.since) > interval)
+    }
+
+    /// A group answered a keepalive that was sent at `sent`.
+    pub(crate) fn group_answered(&mut self, group: u32, answer: GroupAnswer, sent: Moment, now: Moment) {
+        match answer {
+            GroupAnswer::Renewed => {
+                let ttl_half = self.ttl / 2;
+                let state = |since: Moment| {
+                    if now.since(since) >= ttl_half { HoldState::InDoubt } else { HoldState::Safe }
+                };
+                let fresh = Lease { since: sent, holds: 0, shown: state(sent) };
+                let lease = self.leases.entry(group).or_insert(fresh);
+                lease.since = lease.since.max(sent);
+            }
+            // Not renewed. Where it holds nothing there, the next grant meets the group anew.
+            GroupAnswer::Unknown => {
+                if self.leases.get(&group).is_some_and(|lease| lease.holds == 0 && lease.since <= sent) {
+                    self.leases.remove(&group);
+                }
+            }
+            GroupAnswer::Lost => self.group_lost(group, sent),
+            GroupAnswer::Unavailable => {}
+        }
+    }
+
+    fn group_lost(&mut self, group: u32, sent: Moment) {
+        let lost: Vec<u64> = self
+            .holds
+            .iter()
+            .filter(|(_, hold)| hold.group == group && hold.first_send <= sent && hold.is_live())
+            .map(|(sequence, _)| *sequence)
+            .collect();
+        for sequence in lost {
+            self.hold_lost(sequence, LossReason::SessionEnded(format!("group {group} has ended it")));
+        }
+        if self.leases.get(&group).is_some_and(|lease| lease.holds == 0 && lease.since <= sent) {
+            self.leases.remove(&group);
+        }
+    }
+
+    /// Every group answered the keepalive sent at `sent`: what had ended before that met no group that is not known now.
+    pub(crate) fn all_groups_answered(&mut self, sent: Moment) {
+        self.contacts.retain(|_, contact| contact.ended.is_none_or(|ended| ended > sent));
+    }
+
+    /// A release goes out: from now on nobody can be sure of the hold.
+    pub(crate) fn release_sent(&mut self, sequence: u64) {
+        if let Some(hold) = self.holds.get_mut(&sequence).filter(|hold| hold.standing == Standing::Held) {
+            hold.standing = Standing::Releasing;
+            self.changed.push(sequence);
+        }
+    }
+
+    /// The server says that the hold was released by this session.
+    pub(crate) fn hold_released(&mut self, sequence: u64) {
+        self.hold_ends(sequence, Standing::Released);
+    }
+
+    /// The hold is over in some other way.
+    pub(crate) fn hold_lost(&mut self, sequence: u64, reason: LossReason) {
+        self.hold_ends(sequence, Standing::Lost(reason));
+    }
+
+    fn hold_ends(&mut self, sequence: u64, standing: Standing) {
+        let Some(hold) = self.holds.get_mut(&sequence).filter(|hold| hold.is_live()) else { return };
+        hold.standing = standing;
+        let (group, orphan) = (hold.group, hold.orphan);
+        if let Some(lease) = self.leases.get_mut(&group) {
+            lease.holds = lease.holds.saturating_sub(1);
+        }
+        if orphan {
+            self.holds.remove(&sequence);
+        } else {
+            self.changed.push(sequence);
+        }
+    }
+
+    /// The session is over; so is everything it holds.
+    pub(crate) fn session_ended(&mut self, reason: &LossReason) {
+        if self.end.is_some() {
+            return;
+        }
+        self.end = Some(reason.clone());
+        let live: Vec<u64> =
+            self.holds.iter().filter(|(_, hold)| hold.is_live()).map(|(seq, _)| *seq).collect();
+        for sequence in live {
+            self.hold_lost(sequence, reason.clone());
+        }
+    }
+
+    /// Nobody will ask about the hold any more: it stays in the books only until it is over.
+    pub(crate) fn orphan(&mut self, sequence: u64) {
+        let Some(hold) = self.holds.get_mut(&sequence) else { return };
+        hold.orphan = true;
+        if !hold.is_live() {
+            self.holds.remove(&sequence);
+        }
+    }
+
+    pub(crate) fn hold(&self, sequence: u64) -> Option<&Hold> {
+        self.holds.get(&sequence)
+    }
+
+    /// The hold of this name and token.
+    pub(crate) fn hold_of(&self, name: &str, election: bool, token: u64) -> Option<u64> {
+        let same = |hold: &Hold| hold.token == token && hold.election == election && *hold.name == *name;
+        self.holds.iter().find(|(_, hold)| same(hold)).map(|(sequence, _)| *sequence)
+    }
+
+    /// Holds that are not over.
+    pub(crate) fn live_holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.values().filter(|hold| hold.is_live())
+    }
+
+    /// How safe a hold is now.
+    pub(crate) fn hold_state(&self, sequence: u64, now: Moment) -> HoldState {
+        let Some(hold) = self.holds.get(&sequence) else { return HoldState::Lost };
+        let lease = self.leases.get(&hold.group).map(|lease| self.lease_state(lease.since, now));
+        match (&hold.standing, lease) {
+            (Standing::Released, _) => HoldState::Released,
+            (Standing::Lost(_), _) | (_, None | Some(HoldState::Lost | HoldState::Released)) => {
+                HoldState::Lost
+            }
+            (Standing::Releasing, Some(HoldState::Safe | HoldState::InDoubt)) => HoldState::InDoubt,
+            (Standing::Held, Some(state)) => state,
+        }
+    }
+
+    /// How long the hold is still this session's if nothing more is heard.
+    pub(crate) fn hold_remaining(&self, sequence: u64, now: Moment) -> Duration {
+        let Some(hold) = self.holds.get(&sequence).filter(|hold| hold.is_live()) else {
+            return Duration::ZERO;
+        };
+        let lease = self.leases.get(&hold.group);
+        lease.map_or(Duration::ZERO, |lease| lease.since.plus(self.trusted()).since(now))
+    }
+
+    /// How safe the session is: in doubt as soon as one group is, lost only when no group's lease stands.
+    pub(crate) fn session_state(&self, now: Moment) -> SessionState {
+        if self.end.is_some() {
+            return SessionState::Lost;
+        }
+        let opened = [self.opened];
+        let known = self.leases.values().map(|lease| lease.since);
+        let states: Vec<HoldState> = if self.leases.is_empty() {
+            opened.into_iter().map(|since| self.lease_state(since, now)).collect()
+        } else {
+            known.map(|since| self.lease_state(since, now)).collect()
+        };
+        if states.iter().all(|state| *state == HoldState::Lost) {
+            SessionState::Lost
+        } else if states.iter().all(|state| *state == HoldState::Safe) {
+            SessionState::Safe
+        } else {
+            SessionState::InDoubt
+        }
+    }
+
+    /// Lets time pass: leases whose deadline is over lose their holds. Answers whether that was the last lease, so that the
+    /// session is over.
+    pub(crate) fn tick(&mut self, now: Moment) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        let mut turned = Vec::new();
+        for (group, lease) in &self.leases {
+            let state = self.lease_state(lease.since, now);
+            if state != lease.shown {
+                turned.push((*group, state));
+            }
+        }
+        for (group, state) in turned {
+            if let Some(lease) = self.leases.get_mut(&group) {
+                lease.shown = state;
+            }
+            let live = |hold: &Hold| hold.group == group && hold.is_live();
+            let concerned: Vec<u64> =
+                self.holds.iter().filter(|(_, hold)| live(hold)).map(|(sequence, _)| *sequence).collect();
+            for sequence in concerned {
+                // A grant that no keepalive has confirmed yet was never believed, so it cannot be lost either.
+                let confirmed = self.holds.get(&sequence).is_some_and(|hold| hold.confirmed);
+                if state == HoldState::Lost && confirmed {
+                    self.hold_lost(sequence, LossReason::Deadline);
+                } else {
+                    self.changed.push(sequence);
+                }
+            }
+        }
+        self.session_state(now) == SessionState::Lost
+    }
+
+    /// A hold was handed to its caller.
+    pub(crate) fn confirm(&mut self, sequence: u64) {
+        if let Some(hold) = self.holds.get_mut(&sequence) {
+            hold.confirmed = true;
+        }
+    }
+
+    /// The next moment at which some state turns by itself.
+    pub(crate) fn next_turn(&self, now: Moment) -> Option<Moment> {
+        if self.end.is_some() {
+            return None;
+        }
+        let known = self.leases.values().map(|lease| lease.since);
+        let first = self.leases.is_empty().then_some(self.opened);
+        known
+            .chain(first)
+            .flat_map(|since| [since.plus(self.ttl / 2), since.plus(self.trusted())])
+            .filter(|moment| *moment > now)
+            .min()
+    }
+
+    /// Holds whose state has changed since the last call, and the session's state where it has.
+    pub(crate) fn take_changes(&mut self, now: Moment) -> (Vec<u64>, Option<SessionState>) {
+        let state = self.session_state(now);
+        let turned = (state != self.shown).then_some(state);
+        self.shown = state;
+        (std::mem::take(&mut self.changed), turned)
+    }
+}

@@ -1,0 +1,245 @@
+//! Starts the parts that a member's groups are made of.
+//!
+//! Each group's actors exist before its Raft half, which tells them what it applies; the half is bound to them after.
+
+use std::{collections::BTreeMap, num::NonZeroUsize, sync::Arc, time::Duration};
+
+use holdfast_locktable::{ids::SessionId, table::LockTable};
+use holdfast_partitioner::{GroupId, PartitionMap};
+use tokio::sync::watch;
+
+use super::{PATIENCE, StartError};
+use crate::{
+    actors::{ActorHost, Role},
+    clock::Clock,
+    config::MemberConfig,
+    endpoint::{self, Endpoint, MapWatch, health::Health, hub::KeepaliveHub, router::Router},
+    group::{
+        Group, Outward, Parts,
+        figures::{GroupMetrics, replica_figures},
+        observer::GroupObserver,
+        proposer::Proposer,
+        sink::GroupSink,
+        snapshots::GroupSource,
+    },
+    lease::LeaseManager,
+    log::{
+        actor::{LogActor, LogOptions},
+        error::LogFailure,
+        group_number::GroupNumber,
+        handle::LogHandle,
+        opener::LogOpener,
+        identity::{ClusterId, LogIdentity},
+        stats::CommitSample,
+    },
+    meta::{
+        MetaTable,
+        group::{MapSink, MetaGroup},
+    },
+    metrics::{
+        Build,
+        exporter::{Identity, Metrics},
+        figures::Figures,
+    },
+    peer::{GrpcTransport, Heard, PeerService, Transport},
+    raft::{
+        group::{GroupOptions, RaftGroup},
+        table::Machine,
+        timing::Timing,
+        types::MemberId,
+    },
+    snapshot::{
+        actor::{Snapshotter, SnapshotterOptions},
+        catalog::SnapshotCatalog,
+        folder_store::FolderStore,
+        local::RaftSnapshots,
+    },
+    watch::WatchFanout,
+};
+
+/// Where the partition map is put for everybody to see.
+pub(super) type MapTell = watch::Sender<Option<Arc<PartitionMap>>>;
+
+/// What all groups of a member share.
+pub(super) struct Shared {
+    pub(super) config: Arc<MemberConfig>,
+    pub(super) clock: Clock,
+    pub(super) host: ActorHost,
+    pub(super) metrics: Metrics,
+    pub(super) opener: LogOpener,
+    pub(super) transport: Arc<dyn Transport>,
+    pub(super) router: Router,
+    pub(super) map: MapWatch,
+    pub(super) timing: Timing,
+    pub(super) patience: Duration,
+    pub(super) catalog: SnapshotCatalog,
+}
+
+/// What opening a member gives beside the shared parts.
+pub(super) struct Opened {
+    pub(super) shared: Shared,
+    pub(super) log: actix::Addr<LogActor>,
+    pub(super) log_failures: watch::Receiver<Option<LogFailure>>,
+    pub(super) service: PeerService,
+    pub(super) map_tell: MapTell,
+}
+
+/// Opens the log and everything that needs no group yet.
+pub(super) fn open(config: MemberConfig) -> Result<Opened, StartError> {
+    let (member, cluster) = (config.member, config.cluster.parse::<ClusterId>().map_err(StartError::of)?);
+    let build = Build { version: env!("CARGO_PKG_VERSION").to_owned(), revision: "unknown".to_owned() };
+    let identity = Identity { cluster: config.cluster.clone(), member, build };
+    let metrics = Metrics::start(&identity).map_err(StartError::of)?;
+    let host = ActorHost::threads().map_err(StartError::of)?;
+    let instruments = metrics.instruments.clone();
+    let on_commit = Arc::new(move |sample: &CommitSample| {
+        instruments.raft.log_synced(sample.fsync);
+        instruments.raft.log_appended(sample.oldest_wait);
+    });
+    let options = LogOptions {
+        folder: config.data_dir.clone(),
+        identity: LogIdentity { cluster: cluster.clone(), member },
+        size_limit_bytes: None,
+        on_commit: Some(on_commit),
+    };
+    let log = LogActor::open(options).map_err(StartError::of)?;
+    let (log_failures, opener) = (log.failures(), log.opener());
+    let log = host.spawn_actor(Role::Log, log);
+    let raft = &config.raft;
+    let timing = Timing {
+        heartbeat_interval: raft.heartbeat_interval,
+        election_timeout_min: raft.election_timeout_min,
+        election_timeout_max: raft.election_timeout_max,
+    };
+    let patience = timing.election_timeout_max * PATIENCE;
+    let heard = Heard::new();
+    let transport: Arc<dyn Transport> = Arc::new(GrpcTransport::new(&config.cluster, member, heard.clone()));
+    let peers: Vec<MemberId> = config.members.iter().map(|entry| entry.id).filter(|id| *id != member).collect();
+    for entry in &config.members {
+        transport.learn(entry.id, &entry.peer);
+    }
+    let router = Router::new(member, peers, transport.clone(), patience, metrics.instruments.clone());
+    let service = PeerService::new(&config.cluster, member, Arc::new(router.clone()), heard);
+    let store = FolderStore::open(&config.snapshot_dir()).map_err(StartError::of)?;
+    let catalog = SnapshotCatalog::new(Arc::new(store), cluster);
+    let (map_tell, map) = watch::channel(None);
+    let (config, clock) = (Arc::new(config), Clock::system());
+    let shared =
+        Shared { config, clock, host, metrics, opener, transport, router, map, timing, patience, catalog };
+    Ok(Opened { shared, log, log_failures, service, map_tell })
+}
+
+impl Shared {
+    /// The voters of every group: all members.
+    pub(super) fn voters(&self) -> BTreeMap<MemberId, String> {
+        self.config.members.iter().map(|entry| (entry.id, entry.peer.clone())).collect()
+    }
+
+    async fn open_log(&self, id: GroupId) -> Result<(GroupNumber, LogHandle), StartError> {
+        let number = GroupNumber::new(id.0).map_err(StartError::of)?;
+        let log = self.opener.open_group(number).await.map_err(StartError::of)?;
+        Ok((number, log))
+    }
+
+    async fn start_raft(&self, id: GroupId, machine: Machine) -> Result<(GroupNumber, RaftGroup), StartError> {
+        let (number, log) = self.open_log(id).await?;
+        let observer = GroupObserver::new(id, self.config.member, self.metrics.instruments.clone());
+        let options = GroupOptions {
+            id,
+            member: self.config.member,
+            timing: self.timing,
+            snapshots: RaftSnapshots::in_folder(&self.config.data_dir, number),
+            transport: self.transport.clone(),
+            machine,
+            observer: Arc::new(observer),
+        };
+        let raft = RaftGroup::start(options, log).await.map_err(StartError::of)?;
+        Ok((number, raft))
+    }
+
+    /// Starts the meta group.
+    pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<MetaGroup, StartError> {
+        let (number, raft) = self.start_raft(GroupId::META, Machine::Meta { table: MetaTable::new(), sink }).await?;
+        // The meta group's log is compacted as any other; its snapshots go to the store too.
+        self.start_snapshotter(number, &raft)?;
+        Ok(MetaGroup::new(raft, self.clock.clone()))
+    }
+
+    /// Starts one lock group with its actors.
+    pub(super) async fn start_group(&self, id: GroupId) -> Result<(Group, Arc<GroupSink>), StartError> {
+        let clock = self.clock.clone();
+        let metrics = GroupMetrics::new(id, self.metrics.instruments.clone(), self.map.clone());
+        let proposer = Proposer::unbound(id, clock.clone(), metrics.clone(), self.patience);
+        let lease = LeaseManager::new(proposer.clone(), clock.clone(), metrics.clone());
+        let lease = self.host.spawn_actor(Role::Lease, lease);
+        let fanout = self.host.spawn_actor(Role::Watch, WatchFanout::new(proposer.clone(), clock.clone()));
+        let sink =
+            Arc::new(GroupSink::new(id, lease.clone(), fanout.clone(), metrics.clone(), clock.clone()));
+        let machine = Machine::Locks { table: LockTable::new(id), sink: sink.clone() };
+        let (number, raft) = self.start_raft(id, machine).await?;
+        proposer.bind(raft.clone());
+        let snapshotter = self.start_snapshotter(number, &raft)?;
+        let (outward, home_of) = (self.outward(), self.home_of());
+        let parts = Parts { raft, lease, fanout, snapshotter, proposer, clock, metrics, outward, home_of };
+        Ok((Group::new(parts), sink))
+    }
+
+    fn start_snapshotter(&self, group: GroupNumber, raft: &RaftGroup) -> Result<actix::Addr<Snapshotter>, StartError> {
+        let clock = self.clock.clone();
+        let keep = NonZeroUsize::new(self.config.snapshots.keep as usize)
+            .ok_or_else(|| StartError("snapshots.keep must be at least 1".to_owned()))?;
+        let options = SnapshotterOptions {
+            group,
+            member: self.config.member,
+            source: Arc::new(GroupSource::new(raft.clone(), self.map.clone())),
+            catalog: self.catalog.clone(),
+            target: Arc::new(raft.clone()),
+            interval: Some(self.config.snapshots.interval).filter(|interval| !interval.is_zero()),
+            keep,
+            clock: Arc::new(move || clock.wall_ms()),
+        };
+        Ok(self.host.spawn_actor(Role::Snapshot, Snapshotter::new(options)))
+    }
+
+    fn outward(&self) -> Outward {
+        let router = self.router.clone();
+        Arc::new(move |group, call| {
+            let router = router.clone();
+            Box::pin(async move { router.call(group, call).await })
+        })
+    }
+
+    fn home_of(&self) -> Arc<dyn Fn(SessionId) -> GroupId + Send + Sync> {
+        let map = self.map.clone();
+        // Without a map nothing is owned either, so nothing is acquired.
+        Arc::new(move |session| map.borrow().as_ref().map_or(GroupId::META, |map| map.home_of(session.get())))
+    }
+
+    /// Lets the gauges read the groups.
+    pub(super) fn feed_gauges(&self, groups: BTreeMap<GroupId, Group>, meta: MetaGroup) {
+        self.metrics.instruments.read_figures_from(Arc::new(move || {
+            let meta = replica_figures(GroupId::META, &meta.raft().status(), meta.leads(), None);
+            Figures { groups: groups.values().map(Group::figures).chain([meta]).collect() }
+        }));
+    }
+
+    /// The verbs over all groups.
+    pub(super) fn endpoint(&self, log_failures: watch::Receiver<Option<LogFailure>>) -> Endpoint {
+        let groups = (0..=u32::from(self.config.groups.lock_groups)).map(GroupId).collect();
+        let (interval, router) = (self.timing.election_timeout_max, self.router.clone());
+        Endpoint::new(endpoint::Parts {
+            router: router.clone(),
+            hub: KeepaliveHub::start(router.clone(), interval),
+            health: Health::start(router, groups, interval, self.patience),
+            map: self.map.clone(),
+            clock: self.clock.clone(),
+            instruments: self.metrics.instruments.clone(),
+            snapshots: self.catalog.clone(),
+            config: self.config.clone(),
+            alive: Arc::new(move || match &*log_failures.borrow() {
+                None => Ok(()),
+                Some(failure) => Err(failure.to_string()),
+            }),
+        })
+    }
+}

@@ -1,0 +1,97 @@
+//! Snapshots: how long they take and at which stage they fail.
+
+use std::time::Duration;
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Histogram, Meter},
+};
+
+use super::{buckets, labels};
+
+/// What was done with a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotKind {
+    /// Its data was made from the group's state.
+    Build,
+    /// It was put into the snapshot store.
+    Upload,
+    /// A lagging member took it over.
+    Install,
+    /// A cluster was restored from it.
+    Restore,
+}
+
+/// Where a snapshot failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotStage {
+    /// Making its data.
+    Build,
+    /// Putting it into the snapshot store.
+    Upload,
+    /// Reading it back and comparing its checksum.
+    Verify,
+    /// Restoring from it.
+    Restore,
+}
+
+impl SnapshotStage {
+    const ALL: [Self; 4] = [Self::Build, Self::Upload, Self::Verify, Self::Restore];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Build => "build",
+            Self::Upload => "upload",
+            Self::Verify => "verify",
+            Self::Restore => "restore",
+        }
+    }
+}
+
+/// Instruments of snapshots.
+#[derive(Clone, Debug)]
+pub struct SnapshotMetrics {
+    duration: Histogram<f64>,
+    failures: Counter<u64>,
+}
+
+impl SnapshotMetrics {
+    pub(super) fn new(meter: &Meter) -> Self {
+        let metrics = Self {
+            duration: meter
+                .f64_histogram("holdfast.snapshot.duration")
+                .with_unit("s")
+                .with_description(
+                    "Time of one step with a snapshot, by kind: build, upload, install, restore",
+                )
+                .with_boundaries(buckets::MINUTES.to_vec())
+                .build(),
+            failures: meter
+                .u64_counter("holdfast.snapshot.failures")
+                .with_unit("{failure}")
+                .with_description("Snapshots that failed, by stage: build, upload, verify, restore")
+                .build(),
+        };
+        // From zero, so that a query tells "none yet" from "not measured".
+        for stage in SnapshotStage::ALL {
+            metrics.failures.add(0, &[KeyValue::new("stage", stage.as_str())]);
+        }
+        metrics
+    }
+
+    /// A step ended.
+    pub fn step_ended(&self, kind: SnapshotKind, ok: bool, took: Duration) {
+        let kind = match kind {
+            SnapshotKind::Build => "build",
+            SnapshotKind::Upload => "upload",
+            SnapshotKind::Install => "install",
+            SnapshotKind::Restore => "restore",
+        };
+        self.duration.record(took.as_secs_f64(), &[KeyValue::new("kind", kind), labels::outcome(ok)]);
+    }
+
+    /// A snapshot failed.
+    pub fn failed(&self, stage: SnapshotStage) {
+        self.failures.add(1, &[KeyValue::new("stage", stage.as_str())]);
+    }
+}

@@ -1,0 +1,336 @@
+//! The sending side.
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream, stream::BoxStream};
+use holdfast_partitioner::GroupId;
+use parking_lot::{Mutex, RwLock};
+use tokio::time::{Instant, sleep_until, timeout};
+use tonic::{Status, Streaming, metadata::BinaryMetadataValue};
+
+use super::{
+    link::{Link, Made},
+    wire::{
+        self,
+        proto::{self, snapshot_part::Part},
+    },
+};
+use crate::{
+    peer::{
+        heard::Heard,
+        service::Envelope,
+        transport::{Answer, AppendAnswers, CallError, LinkError, Question, SnapshotParcel, Transport},
+    },
+    raft::types::{AppendRequest, MemberId, SnapshotResponse},
+};
+
+/// Bytes of a snapshot in one message.
+const CHUNK: usize = 256 * 1024;
+
+/// Carries messages to other processes. Clones are the same transport.
+#[derive(Clone, Debug)]
+pub struct GrpcTransport {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    cluster: String,
+    member: MemberId,
+    peers: RwLock<BTreeMap<MemberId, Arc<Peer>>>,
+    heard: Heard,
+}
+
+/// One other member.
+#[derive(Debug)]
+struct Peer {
+    to: MemberId,
+    address: String,
+    /// Whether the address was only suggested.
+    suggested: bool,
+    envelope: BinaryMetadataValue,
+    /// For all but snapshots.
+    main: Link,
+    /// For snapshots.
+    bulk: Link,
+    heard: Heard,
+}
+
+impl GrpcTransport {
+    /// A transport that knows nobody yet. `heard` is shared with the [`PeerService`](crate::peer::PeerService) of the
+    /// same member.
+    #[must_use]
+    pub fn new(cluster: &str, member: MemberId, heard: Heard) -> Self {
+        let cluster = cluster.to_owned();
+        Self { inner: Arc::new(Inner { cluster, member, peers: RwLock::default(), heard }) }
+    }
+
+    fn set(&self, to: MemberId, address: &str, suggested: bool) {
+        let Inner { cluster, member, peers, heard } = &*self.inner;
+        let mut peers = peers.write();
+        match peers.get(&to) {
+            Some(peer) if suggested && !peer.suggested => return,
+            Some(peer) if peer.address == address && peer.suggested == suggested => return,
+            Some(_) | None => {}
+        }
+        let envelope = wire::seal(&Envelope { cluster: cluster.clone(), from: *member, to });
+        let peer = Peer {
+            to,
+            address: address.to_owned(),
+            suggested,
+            envelope,
+            main: Link::new(to, address),
+            bulk: Link::new(to, address),
+            heard: heard.clone(),
+        };
+        peers.insert(to, Arc::new(peer));
+    }
+
+    fn peer(&self, to: MemberId) -> Result<Arc<Peer>, LinkError> {
+        let unknown = || LinkError::Unreachable { to, reason: "its address is not known".to_owned() };
+        self.inner.peers.read().get(&to).cloned().ok_or_else(unknown)
+    }
+}
+
+impl Peer {
+    /// What a status says, after giving up a connection that is good for nothing any more.
+    fn failed(&self, link: &Link, made: Made, status: &Status) -> LinkError {
+        let err = wire::link_error(self.to, status);
+        match &err {
+            LinkError::Refused { reason, .. } => {
+                tracing::warn!(member = self.to, address = %self.address, %reason, "a member refused a message");
+            }
+            LinkError::Unreachable { .. } | LinkError::Broken { .. } => link.broken(made),
+            LinkError::TimedOut { .. } => {}
+        }
+        err
+    }
+
+    fn broken(&self, reason: impl ToString) -> LinkError {
+        LinkError::Broken { to: self.to, reason: reason.to_string() }
+    }
+
+    async fn append(
+        self: Arc<Self>,
+        group: GroupId,
+        requests: BoxStream<'static, AppendRequest>,
+    ) -> Result<AppendAnswers, LinkError> {
+        let (answers, made) = self.open(Outbound { group, requests }).await?;
+        Ok(self.inbound(answers, made))
+    }
+
+    fn inbound(self: Arc<Self>, answers: Streaming<proto::Message>, made: Made) -> AppendAnswers {
+        let answers = answers.map(move |answer| match answer {
+            Ok(message) => {
+                self.heard.note(self.to);
+                wire::decode(&message.body).map_err(|err| self.broken(err))
+            }
+            Err(status) => Err(self.failed(&self.main, made, &status)),
+        });
+        answers.boxed()
+    }
+
+    async fn open(&self, messages: Outbound) -> Result<(Streaming<proto::Message>, Made), LinkError> {
+        let (mut client, made) = self.main.client().await?;
+        match client.append(wire::stamp(&self.envelope, messages)).await {
+            Ok(response) => Ok((response.into_inner(), made)),
+            Err(status) => Err(self.failed(&self.main, made, &status)),
+        }
+    }
+
+    async fn ask(
+        self: Arc<Self>,
+        group: GroupId,
+        question: Question,
+        limit: Duration,
+    ) -> Result<Answer, LinkError> {
+        let exchange = async {
+            let (mut client, made) = self.main.client().await?;
+            let body = wire::encode(&question).map_err(|err| self.broken(err))?;
+            let request = wire::stamp(&self.envelope, proto::Message { group: group.0, body });
+            match client.ask(request).await {
+                Ok(response) => {
+                    self.heard.note(self.to);
+                    wire::decode(&response.into_inner().body).map_err(|err| self.broken(err))
+                }
+                Err(status) => Err(self.failed(&self.main, made, &status)),
+            }
+        };
+        match timeout(limit, exchange).await {
+            Ok(answer) => answer,
+            Err(_) => Err(LinkError::TimedOut { to: self.to, limit }),
+        }
+    }
+
+    async fn snapshot(
+        self: Arc<Self>,
+        group: GroupId,
+        parcel: SnapshotParcel,
+        limit: Duration,
+    ) -> Result<SnapshotResponse, LinkError> {
+        let (mut client, made) = self.bulk.client().await?;
+        let body = wire::encode(&(&parcel.vote, &parcel.meta)).map_err(|err| self.broken(err))?;
+        let head = proto::SnapshotHead {
+            group: group.0,
+            body,
+            length: parcel.data.len() as u64,
+            checksum: crc32fast::hash(&parcel.data),
+        };
+        // Moves on with each part that the connection takes.
+        let progress = Arc::new(Mutex::new(Instant::now()));
+        let moved = Arc::clone(&progress);
+        let parts = stream::iter(parts(head, parcel.data)).inspect(move |_| *moved.lock() = Instant::now());
+        let mut sent = std::pin::pin!(client.snapshot(wire::stamp(&self.envelope, parts)));
+        let response = loop {
+            let deadline = *progress.lock() + limit;
+            tokio::select! {
+                biased;
+                response = &mut sent => break response,
+                () = sleep_until(deadline) => {
+                    if *progress.lock() + limit <= Instant::now() {
+                        return Err(LinkError::TimedOut { to: self.to, limit });
+                    }
+                }
+            }
+        };
+        match response {
+            Ok(response) => wire::decode(&response.into_inner().body).map_err(|err| self.broken(err)),
+            Err(status) => Err(self.failed(&self.bulk, made, &status)),
+        }
+    }
+
+    async fn call(self: Arc<Self>, request: Bytes) -> Result<Bytes, CallError> {
+        let to = self.to;
+        let (mut client, made) = self
+            .main
+            .client()
+            .await
+            .map_err(|err| CallError::NotDelivered { to, reason: err.to_string() })?;
+        match client.call(wire::stamp(&self.envelope, proto::Request { body: request })).await {
+            Ok(response) => {
+                self.heard.note(to);
+                Ok(response.into_inner().body)
+            }
+            Err(status) => match self.failed(&self.main, made, &status) {
+                LinkError::Unreachable { reason, .. } | LinkError::Refused { reason, .. } => {
+                    Err(CallError::NotDelivered { to, reason })
+                }
+                LinkError::TimedOut { .. } | LinkError::Broken { .. } => {
+                    Err(CallError::Unknown { to, reason: wire::reason(&status) })
+                }
+            },
+        }
+    }
+
+    async fn probe(self: Arc<Self>, limit: Duration) -> Result<(), LinkError> {
+        let exchange = async {
+            let (mut client, made) = self.main.client().await?;
+            match client.probe(wire::stamp(&self.envelope, proto::Nothing {})).await {
+                Ok(_) => {
+                    self.heard.note(self.to);
+                    Ok(())
+                }
+                Err(status) => Err(self.failed(&self.main, made, &status)),
+            }
+        };
+        match timeout(limit, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(LinkError::TimedOut { to: self.to, limit }),
+        }
+    }
+}
+
+/// Appends as messages. One that cannot be encoded ends them.
+struct Outbound {
+    group: GroupId,
+    requests: BoxStream<'static, AppendRequest>,
+}
+
+impl Stream for Outbound {
+    type Item = proto::Message;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<proto::Message>> {
+        let group = self.group;
+        self.requests.poll_next_unpin(cx).map(|request| {
+            let body = wire::encode(&request?)
+                .inspect_err(|err| tracing::error!(%group, %err, "an append cannot be encoded"));
+            Some(proto::Message { group: group.0, body: body.ok()? })
+        })
+    }
+}
+
+/// A snapshot in parts: the head, then chunks.
+fn parts(head: proto::SnapshotHead, mut data: Bytes) -> impl Iterator<Item = proto::SnapshotPart> {
+    let mut head = Some(head);
+    std::iter::from_fn(move || {
+        let part = match head.take() {
+            Some(head) => Part::Head(head),
+            None if data.is_empty() => return None,
+            None => Part::Chunk(proto::SnapshotChunk { data: data.split_to(CHUNK.min(data.len())) }),
+        };
+        Some(proto::SnapshotPart { part: Some(part) })
+    })
+}
+
+impl Transport for GrpcTransport {
+    fn learn(&self, member: MemberId, address: &str) {
+        self.set(member, address, false);
+    }
+
+    fn suggest(&self, member: MemberId, address: &str) {
+        self.set(member, address, true);
+    }
+
+    fn append(
+        &self,
+        to: MemberId,
+        group: GroupId,
+        requests: BoxStream<'static, AppendRequest>,
+    ) -> BoxFuture<'static, Result<AppendAnswers, LinkError>> {
+        let peer = self.peer(to);
+        async move { peer?.append(group, requests).await }.boxed()
+    }
+
+    fn ask(
+        &self,
+        to: MemberId,
+        group: GroupId,
+        question: Question,
+        limit: Duration,
+    ) -> BoxFuture<'static, Result<Answer, LinkError>> {
+        let peer = self.peer(to);
+        async move { peer?.ask(group, question, limit).await }.boxed()
+    }
+
+    fn snapshot(
+        &self,
+        to: MemberId,
+        group: GroupId,
+        parcel: SnapshotParcel,
+        limit: Duration,
+    ) -> BoxFuture<'static, Result<SnapshotResponse, LinkError>> {
+        let peer = self.peer(to);
+        async move { peer?.snapshot(group, parcel, limit).await }.boxed()
+    }
+
+    fn call(&self, to: MemberId, request: Bytes) -> BoxFuture<'static, Result<Bytes, CallError>> {
+        let peer = self.peer(to).map_err(|err| CallError::NotDelivered { to, reason: err.to_string() });
+        async move { peer?.call(request).await }.boxed()
+    }
+
+    fn probe(&self, to: MemberId, limit: Duration) -> BoxFuture<'static, Result<(), LinkError>> {
+        let peer = self.peer(to);
+        async move { peer?.probe(limit).await }.boxed()
+    }
+
+    fn heard(&self) -> &Heard {
+        &self.inner.heard
+    }
+}
