@@ -6,6 +6,8 @@
     reason = "a test fails by panicking, in its support code too"
 )]
 
+mod postgres_guard;
+mod postgres_load;
 mod sqlite_guard;
 mod sqlite_load;
 mod support;
