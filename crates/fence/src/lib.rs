@@ -7,6 +7,7 @@
 //! - [`SqliteGuard`]: runs your closure in the transaction of the check.
 //! - [`PostgresGuard`]: does the check inside your transaction, at any isolation level. Other languages call the same
 //!   SQL function: `SELECT holdfast_fence.check_token('jobs/42', 7)`.
+//! - [`serve`]: the Storage Service, objects over HTTP, on SQLite or PostgreSQL.
 //! - [`TokenCheck`]: asks the lock service about a token above the mark, so that nobody bricks a lock's objects with a
 //!   huge number.
 //!
@@ -29,6 +30,7 @@ mod error;
 mod postgres;
 mod rebinding;
 mod sqlite;
+mod storage;
 
 pub use check::{TokenCheck, TokenVerdict, VerdictFuture};
 pub use claim::{MAX_NAME_BYTES, MAX_TOKEN};
@@ -37,4 +39,5 @@ pub use error::{DatabaseError, FenceError};
 pub use postgres::PostgresGuard;
 pub use rebinding::Rebinding;
 pub use sqlite::SqliteGuard;
+pub use storage::{Database, InvalidDatabase, Options, ServeError, StorageService, serve};
 pub use tokio_rusqlite::rusqlite;

@@ -10,4 +10,7 @@ mod postgres_guard;
 mod postgres_load;
 mod sqlite_guard;
 mod sqlite_load;
+mod storage_http;
+mod storage_kill;
 mod support;
+mod token_check;
