@@ -71,14 +71,18 @@ fn kind_of(code: ErrorCode) -> Kind {
 pub fn warn_incomplete(groups: &[u32]) {
     if !groups.is_empty() {
         let groups: Vec<String> = groups.iter().map(u32::to_string).collect();
-        say::line(&format!("warning: incomplete, these groups have no leader right now: {}", groups.join(", ")));
+        say::line(&format!(
+            "warning: incomplete, these groups have no leader right now: {}",
+            groups.join(", ")
+        ));
     }
 }
 
 /// Who acts, for the audit log: `user@host`.
 pub fn actor() -> String {
     use nix::unistd::{User, geteuid, gethostname};
-    let user = User::from_uid(geteuid()).ok().flatten().map_or_else(|| geteuid().to_string(), |user| user.name);
+    let user =
+        User::from_uid(geteuid()).ok().flatten().map_or_else(|| geteuid().to_string(), |user| user.name);
     let host = gethostname().ok().and_then(|host| host.into_string().ok()).unwrap_or_default();
     format!("{user}@{host}")
 }

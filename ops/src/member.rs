@@ -16,7 +16,8 @@ pub fn serve(config: MemberConfig) -> Ended {
         .build()
         .map_err(|e| Failure::other(format!("cannot start: {e}")))?;
     runtime.block_on(async {
-        let mut signals = Signals::ending().map_err(|e| Failure::other(format!("cannot catch signals: {e}")))?;
+        let mut signals =
+            Signals::ending().map_err(|e| Failure::other(format!("cannot catch signals: {e}")))?;
         let number = config.member;
         let member = Member::start(config)
             .await

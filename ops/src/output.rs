@@ -54,7 +54,11 @@ impl Table {
 }
 
 /// Prints one answer.
-pub fn print<T: Serialize>(format: Format, value: &T, table: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+pub fn print<T: Serialize>(
+    format: Format,
+    value: &T,
+    table: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
     write(&match format {
         Format::Table => table(value),
         Format::Json => json(&to_json(value)?, false),
@@ -63,7 +67,11 @@ pub fn print<T: Serialize>(format: Format, value: &T, table: impl FnOnce(&T) -> 
 }
 
 /// Prints one of a stream of answers: a line for people, one JSON object per line, or one YAML document.
-pub fn print_next<T: Serialize>(format: Format, value: &T, line: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+pub fn print_next<T: Serialize>(
+    format: Format,
+    value: &T,
+    line: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
     write(&match format {
         Format::Table => escape::shown(&line(value)),
         Format::Json => json(&to_json(value)?, true),

@@ -90,7 +90,8 @@ impl Folder {
             ..MemberConfig::default()
         };
         let path = self.member(number).join("config.toml");
-        let text = toml::to_string(&config).map_err(|e| Failure::other(format!("cannot write {}: {e}", path.display())))?;
+        let text = toml::to_string(&config)
+            .map_err(|e| Failure::other(format!("cannot write {}: {e}", path.display())))?;
         fs::create_dir_all(self.member(number)).map_err(|e| failed("create", &self.member(number), &e))?;
         fs::write(&path, text).map_err(|e| failed("write", &path, &e))?;
         Ok(path)

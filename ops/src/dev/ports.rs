@@ -81,7 +81,11 @@ impl Block {
             for listener in Listener::ALL {
                 let address = self.address(number, listener);
                 if let Err(e) = TcpListener::bind(address) {
-                    busy.push(format!("port {} ({} of member {number}): {e}", address.port(), listener.name()));
+                    busy.push(format!(
+                        "port {} ({} of member {number}): {e}",
+                        address.port(),
+                        listener.name()
+                    ));
                 }
             }
         }

@@ -2,13 +2,7 @@
 //!
 //! Knows how to start, signal and reap it. Does not know why it is ended.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    io,
-    os::unix::process::CommandExt as _,
-    process::Command,
-};
+use std::{collections::BTreeMap, ffi::OsString, io, os::unix::process::CommandExt as _, process::Command};
 
 use nix::{
     errno::Errno,
@@ -44,7 +38,10 @@ pub enum Change {
 impl Group {
     /// Starts the command, stopped before its first instruction, with these variables added to its environment. Must
     /// be called on a thread that lives as long as the command may run: the parent-death signal is tied to it.
-    pub async fn start(command: &[OsString], environment: &BTreeMap<&'static str, String>) -> io::Result<Self> {
+    pub async fn start(
+        command: &[OsString],
+        environment: &BTreeMap<&'static str, String>,
+    ) -> io::Result<Self> {
         // What the command leaves behind becomes this process's child, so that it can be reaped and counted also
         // where process 1 reaps nothing, as in many containers.
         prctl::set_child_subreaper(true)?;

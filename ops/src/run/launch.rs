@@ -3,12 +3,7 @@
 //!
 //! It exists because setting the parent-death signal between fork and exec would need unsafe code.
 
-use std::{
-    ffi::OsString,
-    io::ErrorKind,
-    os::unix::process::CommandExt as _,
-    process::Command,
-};
+use std::{ffi::OsString, io::ErrorKind, os::unix::process::CommandExt as _, process::Command};
 
 use clap::Args;
 use nix::{

@@ -102,7 +102,9 @@ impl Watchdog {
 pub fn run() -> Ended {
     // Nothing but the wrapper ends it: neither the terminal (own session) nor whoever signals all processes at once.
     setsid().map_err(|e| Failure::other(format!("the watchdog cannot leave the terminal: {e}")))?;
-    SigSet::all().thread_block().map_err(|e| Failure::other(format!("the watchdog cannot block signals: {e}")))?;
+    SigSet::all()
+        .thread_block()
+        .map_err(|e| Failure::other(format!("the watchdog cannot block signals: {e}")))?;
     let _ = chdir("/");
     let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::empty())
         .map_err(|e| Failure::other(format!("the watchdog has no timer: {e}")))?;
@@ -139,10 +141,8 @@ fn watch(timer: &TimerFd, guarded: &mut Option<Pid>) -> io::Result<Reason> {
     let stdin = io::stdin();
     let mut lines = BufReader::new(stdin.lock());
     loop {
-        let mut sources = [
-            PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
-            PollFd::new(timer.as_fd(), PollFlags::POLLIN),
-        ];
+        let mut sources =
+            [PollFd::new(stdin.as_fd(), PollFlags::POLLIN), PollFd::new(timer.as_fd(), PollFlags::POLLIN)];
         match poll(&mut sources, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(e) => return Err(e.into()),

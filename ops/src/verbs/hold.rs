@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use holdfast_client::{AcquireError, Client, HoldError, LockGuard, Leadership, Session, SessionId, Token};
+use holdfast_client::{AcquireError, Client, HoldError, Leadership, LockGuard, Session, SessionId, Token};
 use nix::sys::signal::Signal;
 
 use crate::{
@@ -135,7 +135,12 @@ pub struct Holding<H> {
 
 impl HoldArgs {
     /// Opens a session and gets a grant from `ask`. Ends early at a signal; nothing is left in the queue then.
-    pub async fn get<H, F>(&self, global: &Global, label: &str, ask: impl Fn(Session, Patience) -> F) -> Result<Holding<H>, Failure>
+    pub async fn get<H, F>(
+        &self,
+        global: &Global,
+        label: &str,
+        ask: impl Fn(Session, Patience) -> F,
+    ) -> Result<Holding<H>, Failure>
     where
         F: Future<Output = Result<H, AcquireError>>,
     {
@@ -174,7 +179,8 @@ impl HoldArgs {
 
     /// Whoever waits two seconds for a lock does not wait longer for a member.
     fn impatient(&self, global: &Global) -> Global {
-        let timeout = self.wait.filter(|wait| !wait.is_zero()).map_or(global.timeout, |wait| wait.min(global.timeout));
+        let timeout =
+            self.wait.filter(|wait| !wait.is_zero()).map_or(global.timeout, |wait| wait.min(global.timeout));
         Global { timeout, ..global.clone() }
     }
 

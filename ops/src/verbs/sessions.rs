@@ -8,8 +8,7 @@ use crate::{
     cluster::{self, failed},
     failure::{self, Ended, Failure},
     output::{self, Table},
-    say,
-    times,
+    say, times,
 };
 
 const HELP: &str = "\

@@ -46,7 +46,8 @@ pub fn run(global: &Global, args: SnapshotsArgs) -> Ended {
 }
 
 fn table(snapshots: &[SnapshotView]) -> String {
-    let mut table = Table::new(&["ID", "GROUP", "TAKEN", "LOG INDEX", "REVISION", "SIZE", "SHA-256"], "no snapshots");
+    let mut table =
+        Table::new(&["ID", "GROUP", "TAKEN", "LOG INDEX", "REVISION", "SIZE", "SHA-256"], "no snapshots");
     for snapshot in snapshots {
         table.row([
             snapshot.id.clone(),
