@@ -47,17 +47,13 @@ impl From<Granted> for v1::Granted {
     }
 }
 
-impl From<CancelOutcome> for v1::CancelDone {
-    fn from(outcome: CancelOutcome) -> Self {
-        let (outcome, token, released) = match outcome {
-            CancelOutcome::Cancelled => (v1::cancel_done::Outcome::Cancelled, 0, false),
-            CancelOutcome::Granted { token, released } => {
-                (v1::cancel_done::Outcome::Granted, token.0, released)
-            }
-            CancelOutcome::None => (v1::cancel_done::Outcome::None, 0, false),
-        };
-        Self { outcome: outcome.into(), token, released }
-    }
+pub(super) fn cancel_done(outcome: CancelOutcome) -> v1::CancelDone {
+    let (outcome, token, released) = match outcome {
+        CancelOutcome::Cancelled => (v1::cancel_done::Outcome::Cancelled, 0, false),
+        CancelOutcome::Granted { token, released } => (v1::cancel_done::Outcome::Granted, token.0, released),
+        CancelOutcome::None => (v1::cancel_done::Outcome::None, 0, false),
+    };
+    v1::CancelDone { outcome: outcome.into(), token, released }
 }
 
 impl From<LockPage> for v1::ListLocksResponse {

@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{Done, Outbox, Running, holds::Held, refuse, send};
 use crate::{
-    api::grpc::input,
+    api::grpc::{input, output},
     endpoint::{
         ApiError, Endpoint,
         types::{AcquireRequest, Granted},
@@ -83,7 +83,7 @@ impl Calls {
 
     pub(super) async fn cancel(self, sequence: u64, cancel: v1::Cancel, running: Option<Running>) -> Done {
         let outcome = self.cancelled(cancel, running).await;
-        self.answer(sequence, outcome.map(|outcome| Answer::CancelDone(outcome.into()))).await;
+        self.answer(sequence, outcome.map(|outcome| Answer::CancelDone(output::cancel_done(outcome)))).await;
         Done::Other
     }
 
