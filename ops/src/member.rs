@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Runs a member until a signal asks it to end, or it cannot go on.
-pub fn serve(config: MemberConfig) -> Ended {
+pub(crate) fn serve(config: MemberConfig) -> Ended {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

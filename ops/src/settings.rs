@@ -20,7 +20,7 @@ const SEPARATOR: &str = "__";
 
 /// Where a member's configuration comes from.
 #[derive(Clone, Debug, Default, Args)]
-pub struct SettingsArgs {
+pub(crate) struct SettingsArgs {
     /// Configuration file (TOML); without one, everything comes from the environment and --set
     #[arg(short, long, value_name = "FILE", env = "HOLDFAST_CONFIG")]
     config: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub struct SettingsArgs {
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// Built in.
     Default,
     /// The configuration file.
@@ -55,7 +55,7 @@ impl fmt::Display for Source {
 
 /// A configuration, where its values come from, and what is wrong with it.
 #[derive(Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The configuration; defaults stand in for values that could not be read.
     pub config: MemberConfig,
     /// Source of each value that is not built in, by key.
@@ -66,7 +66,7 @@ pub struct Settings {
 
 impl Settings {
     /// Loads all layers. Never fails: what is wrong stands in `faults`.
-    pub fn load(args: &SettingsArgs) -> Self {
+    pub(crate) fn load(args: &SettingsArgs) -> Self {
         Self::load_with(
             args,
             std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
@@ -84,7 +84,7 @@ impl Settings {
     }
 
     /// Every value in effect, with its source, in key order.
-    pub fn explain(&self) -> Vec<(String, String, Source)> {
+    pub(crate) fn explain(&self) -> Vec<(String, String, Source)> {
         let effective = keys::of_config(&self.config);
         let source = |key: &str| self.sources.get(key).cloned().unwrap_or(Source::Default);
         effective
@@ -95,7 +95,7 @@ impl Settings {
     }
 
     /// Whether a member refuses to start with it.
-    pub fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.faults.iter().any(Fault::is_error)
     }
 }
@@ -183,7 +183,7 @@ impl Layers {
 fn read_alone(key: &str, value: Value) -> Result<(), String> {
     Config::builder()
         .set_override(keys::first_member(key), value)
-        .and_then(config::ConfigBuilder::build)
+        .and_then(|builder| builder.build())
         .and_then(Config::try_deserialize::<MemberConfig>)
         .map(drop)
         .map_err(|e| plain(&e))

@@ -35,7 +35,7 @@ Examples:
 /// Run a local cluster for development and tests
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct DevArgs {
+pub(crate) struct DevArgs {
     /// How many members
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
     members: u16,
@@ -55,7 +55,7 @@ pub struct DevArgs {
 }
 
 /// Runs the cluster to its end.
-pub fn run(args: DevArgs) -> Ended {
+pub(crate) fn run(args: DevArgs) -> Ended {
     // One thread, the main one: the parent-death signal of members is tied to the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -12,7 +12,7 @@ use crate::{
 
 /// List and show groups
 #[derive(Debug, Args)]
-pub struct GroupsArgs {
+pub(crate) struct GroupsArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -29,7 +29,7 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: GroupsArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: GroupsArgs) -> Ended {
     let client = cluster::client(global)?;
     cluster::block_on(async {
         match args.verb {

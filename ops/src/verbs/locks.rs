@@ -28,7 +28,7 @@ Examples:
 /// List, show, watch and forcibly release locks
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct LocksArgs {
+pub(crate) struct LocksArgs {
     #[command(subcommand)]
     verb: Verb,
     /// Elections instead of locks
@@ -81,7 +81,7 @@ struct ReleaseArgs {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: LocksArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: LocksArgs) -> Ended {
     let client = cluster::client(global)?;
     let kind = if args.elections { Kind::Election } else { Kind::Lock };
     cluster::block_on(async {

@@ -11,7 +11,7 @@ use crate::{
 
 /// List the members of the cluster
 #[derive(Debug, Args)]
-pub struct MembersArgs {
+pub(crate) struct MembersArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -23,7 +23,7 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: MembersArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: MembersArgs) -> Ended {
     let client = cluster::client(global)?;
     cluster::block_on(async {
         match args.verb {

@@ -13,7 +13,7 @@ use crate::{
 
 /// List and take snapshots
 #[derive(Debug, Args)]
-pub struct SnapshotsArgs {
+pub(crate) struct SnapshotsArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -31,7 +31,7 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: SnapshotsArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: SnapshotsArgs) -> Ended {
     let client = cluster::client(global)?;
     let admin = client.admin();
     cluster::block_on(async {
