@@ -238,6 +238,13 @@ async fn metrics_count_requests_by_route_template_and_never_by_name() {
     assert!(!answer.text.contains("secret"));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_plain_tokio_runtime_will_do() {
+    let member = Member::start();
+    assert_eq!(member.send("GET", "/livez").await.status, 200);
+    timeout(Duration::from_secs(5), member.server.stop()).await.unwrap();
+}
+
 #[actix_web::test]
 async fn a_listener_that_was_stopped_is_gone_and_its_port_is_free() {
     let member = Member::start();

@@ -26,11 +26,18 @@ impl Api {
         &self,
         call: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, Problem> {
-        tokio::select! {
-            biased;
-            answer = call => answer.map_err(Problem::from),
-            () = self.stopping.cancelled() => Err(Problem::stopped_while_waiting()),
-        }
+        until_stopped(&self.stopping, call).await
+    }
+}
+
+async fn until_stopped<T>(
+    stopping: &CancellationToken,
+    call: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, Problem> {
+    tokio::select! {
+        biased;
+        answer = call => answer.map_err(Problem::from),
+        () = stopping.cancelled() => Err(Problem::stopped_while_waiting()),
     }
 }
 
@@ -39,5 +46,25 @@ pub(crate) fn actor(request: &HttpRequest) -> String {
     match request.peer_addr() {
         Some(address) => format!("http {}", address.ip()),
         None => "http".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stopping_member_tells_waiting_clients_to_come_again() {
+        let stopping = CancellationToken::new();
+        let mut waiting = Box::pin(until_stopped::<()>(&stopping, std::future::pending()));
+        assert!((&mut waiting).now_or_never().is_none(), "it waits");
+        stopping.cancel();
+        let problem = serde_json::to_value(waiting.await.unwrap_err()).unwrap();
+        assert_eq!((&problem["code"], &problem["status"]), (&json!("unknown_outcome"), &json!(503)));
+        let answered = until_stopped(&stopping, std::future::ready(Ok(7))).await;
+        assert_eq!(answered, Ok(7), "an answer that is there goes first");
     }
 }
