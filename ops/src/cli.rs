@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 69 no member answered, 70 lock lost
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(name = "holdfast", version, about = ABOUT, long_about = LONG_ABOUT, after_help = AFTER_HELP)]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
@@ -40,15 +40,15 @@ pub struct Cli {
 
 /// Options of every verb.
 #[derive(Clone, Debug, Args)]
-pub struct Global {
+pub(crate) struct Global {
     /// gRPC URLs of members, separated by commas; any one will do, several survive the loss of one
+    /// [default: http://127.0.0.1:7611]
     #[arg(
         long,
         global = true,
         env = "HOLDFAST_ENDPOINTS",
         value_name = "URL,…",
-        value_delimiter = ',',
-        default_value = "http://127.0.0.1:7611"
+        value_delimiter = ','
     )]
     pub endpoints: Vec<String>,
     /// Form of the answer
@@ -71,6 +71,7 @@ enum Verb {
     Groups(verbs::groups::GroupsArgs),
     Partitions(verbs::partitions::PartitionsArgs),
     Snapshots(verbs::snapshots::SnapshotsArgs),
+    Storage(verbs::storage::StorageArgs),
     Config(verbs::config::ConfigArgs),
     Completions(verbs::completions::CompletionsArgs),
     #[command(hide = true, name = run::launch::VERB)]
@@ -81,7 +82,7 @@ enum Verb {
 
 impl Cli {
     /// Runs the verb to its end.
-    pub fn run(self) -> Ended {
+    pub(crate) fn run(self) -> Ended {
         let global = self.global;
         match self.verb {
             Verb::Node(args) => verbs::node::run(args),
@@ -94,6 +95,7 @@ impl Cli {
             Verb::Groups(args) => verbs::groups::run(&global, args),
             Verb::Partitions(args) => verbs::partitions::run(&global, args),
             Verb::Snapshots(args) => verbs::snapshots::run(&global, args),
+            Verb::Storage(args) => verbs::storage::run(&global, args),
             Verb::Config(args) => verbs::config::run(&global, args),
             Verb::Completions(args) => verbs::completions::run(&args),
             Verb::Launch(args) => run::launch::run(args),
@@ -103,7 +105,7 @@ impl Cli {
 }
 
 /// What clap has to say instead of a verb: help and version on standard output, wrong usage on standard error.
-pub fn answer(answer: &clap::Error) -> u8 {
+pub(crate) fn answer(answer: &clap::Error) -> u8 {
     match answer.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let _ = answer.print();
@@ -122,7 +124,7 @@ pub fn answer(answer: &clap::Error) -> u8 {
 }
 
 /// Reads `30s`, `1m 30s`, `250ms`; a plain number is seconds.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse::<u32>() {
         return Ok(Duration::from_secs(seconds.into()));
     }
@@ -130,7 +132,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads the name of a lock or an election.
-pub fn name(text: &str) -> Result<String, String> {
+pub(crate) fn name(text: &str) -> Result<String, String> {
     Name::lock(text).map(|name| name.text().to_owned()).map_err(|e| e.to_string())
 }
 

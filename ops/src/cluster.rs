@@ -12,10 +12,18 @@ use crate::{
     say,
 };
 
+/// Where the first member of `holdfast dev` listens.
+const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7611";
+
 /// A client of the cluster that the global options name. Nothing is sent yet.
-pub fn client(global: &Global) -> Result<Client, Failure> {
+pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
+    let named = global.endpoints.iter().map(|endpoint| endpoint.trim()).filter(|endpoint| !endpoint.is_empty());
+    let mut endpoints: Vec<&str> = named.collect();
+    if endpoints.is_empty() {
+        endpoints.push(DEFAULT_ENDPOINT);
+    }
     Client::builder()
-        .endpoints(global.endpoints.iter().map(|endpoint| endpoint.trim()))
+        .endpoints(endpoints)
         .request_timeout(global.timeout)
         .connect_timeout(global.timeout)
         .build()
@@ -23,7 +31,7 @@ pub fn client(global: &Global) -> Result<Client, Failure> {
 }
 
 /// Runs a verb on the main thread to its end. The parent-death signal of what it starts is tied to this thread.
-pub fn block_on(work: impl Future<Output = Ended>) -> Ended {
+pub(crate) fn block_on(work: impl Future<Output = Ended>) -> Ended {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -32,7 +40,7 @@ pub fn block_on(work: impl Future<Output = Ended>) -> Ended {
 }
 
 /// A request's error as a failure with its exit code.
-pub fn failed(error: &Error) -> Failure {
+pub(crate) fn failed(error: &Error) -> Failure {
     let kind = match error {
         Error::Unreachable { .. } => Kind::Unreachable,
         Error::Api(error) => kind_of(error.code),
@@ -41,7 +49,7 @@ pub fn failed(error: &Error) -> Failure {
 }
 
 /// A refused acquire as a failure with its exit code. `code` replaces the one for "not acquired".
-pub fn not_acquired(error: &AcquireError, code: Option<u8>) -> Failure {
+pub(crate) fn not_acquired(error: &AcquireError, code: Option<u8>) -> Failure {
     let kind = match error {
         AcquireError::Unreachable { .. } => Kind::Unreachable,
         AcquireError::Invalid(_) => Kind::Usage,
@@ -68,17 +76,21 @@ fn kind_of(code: ErrorCode) -> Kind {
 }
 
 /// Says which groups could not answer, so that a list is not taken for complete.
-pub fn warn_incomplete(groups: &[u32]) {
+pub(crate) fn warn_incomplete(groups: &[u32]) {
     if !groups.is_empty() {
         let groups: Vec<String> = groups.iter().map(u32::to_string).collect();
-        say::line(&format!("warning: incomplete, these groups have no leader right now: {}", groups.join(", ")));
+        say::line(&format!(
+            "warning: incomplete, these groups have no leader right now: {}",
+            groups.join(", ")
+        ));
     }
 }
 
 /// Who acts, for the audit log: `user@host`.
-pub fn actor() -> String {
+pub(crate) fn actor() -> String {
     use nix::unistd::{User, geteuid, gethostname};
-    let user = User::from_uid(geteuid()).ok().flatten().map_or_else(|| geteuid().to_string(), |user| user.name);
+    let user =
+        User::from_uid(geteuid()).ok().flatten().map_or_else(|| geteuid().to_string(), |user| user.name);
     let host = gethostname().ok().and_then(|host| host.into_string().ok()).unwrap_or_default();
     format!("{user}@{host}")
 }

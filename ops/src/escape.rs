@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 /// The text with every character that steers a terminal or hides itself written as `\u{…}`.
-pub fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if steers(c) {
@@ -19,7 +19,7 @@ pub fn shown(text: &str) -> String {
 
 /// JSON text with such characters as `\uXXXX`: the same value for every reader, harmless on a terminal. In JSON text
 /// they stand inside strings only, but for line ends and indentation, which stay.
-pub fn json(text: &str) -> String {
+pub(crate) fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if steers(c) && c != '\n' {
@@ -35,7 +35,7 @@ pub fn json(text: &str) -> String {
 }
 
 /// Whether a text has any such character.
-pub fn needed(text: &str) -> bool {
+pub(crate) fn needed(text: &str) -> bool {
     text.chars().any(|c| steers(c) && c != '\n')
 }
 

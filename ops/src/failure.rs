@@ -5,26 +5,26 @@
 use std::fmt;
 
 /// Success.
-pub const OK: u8 = 0;
+pub(crate) const OK: u8 = 0;
 /// The command line cannot be understood.
-pub const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// The command to run cannot be executed.
-pub const CANNOT_RUN: u8 = 126;
+pub(crate) const CANNOT_RUN: u8 = 126;
 /// The command to run was not found.
-pub const NOT_FOUND: u8 = 127;
+pub(crate) const NOT_FOUND: u8 = 127;
 /// Added to a signal's number where a signal ended something.
-pub const SIGNAL_BASE: u8 = 128;
+pub(crate) const SIGNAL_BASE: u8 = 128;
 
 /// A verb that did not do what it was asked.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     kind: Kind,
     message: String,
 }
 
 /// Kinds of failure that have an exit code of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Anything without a code of its own: 1.
     Other,
     /// The arguments make no sense: 2.
@@ -45,22 +45,22 @@ pub enum Kind {
 
 impl Failure {
     /// A failure of a kind, with what happened and what to do next.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     /// A failure without a code of its own.
-    pub fn other(message: impl Into<String>) -> Self {
+    pub(crate) fn other(message: impl Into<String>) -> Self {
         Self::new(Kind::Other, message)
     }
 
     /// Arguments that make no sense.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Kind::Usage, message)
     }
 
     /// The exit code.
-    pub const fn code(&self) -> u8 {
+    pub(crate) const fn code(&self) -> u8 {
         match self.kind {
             Kind::Other => 1,
             Kind::Usage => USAGE,
@@ -83,7 +83,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// What a verb ends with: its exit code, or why it failed.
-pub type Ended = Result<u8, Failure>;
+pub(crate) type Ended = Result<u8, Failure>;
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@ mod cluster;
 mod dev;
 mod escape;
 mod failure;
+mod logging;
 mod member;
 mod output;
 mod run;

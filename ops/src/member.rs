@@ -10,13 +10,14 @@ use crate::{
 };
 
 /// Runs a member until a signal asks it to end, or it cannot go on.
-pub fn serve(config: MemberConfig) -> Ended {
+pub(crate) fn serve(config: MemberConfig) -> Ended {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Failure::other(format!("cannot start: {e}")))?;
     runtime.block_on(async {
-        let mut signals = Signals::ending().map_err(|e| Failure::other(format!("cannot catch signals: {e}")))?;
+        let mut signals =
+            Signals::ending().map_err(|e| Failure::other(format!("cannot catch signals: {e}")))?;
         let number = config.member;
         let member = Member::start(config)
             .await

@@ -10,7 +10,7 @@ use crate::{escape, failure::Failure};
 
 /// Form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Columns for people
     Table,
     /// JSON; one object per line where a verb prints line by line
@@ -21,7 +21,7 @@ pub enum Format {
 
 /// Columns for people. Every cell is escaped, so that names cannot steer the terminal.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<String>>,
     empty: &'static str,
@@ -29,17 +29,17 @@ pub struct Table {
 
 impl Table {
     /// A table without rows, and the line that is shown while it has none.
-    pub fn new(header: &[&'static str], empty: &'static str) -> Self {
+    pub(crate) fn new(header: &[&'static str], empty: &'static str) -> Self {
         Self { header: header.to_vec(), rows: Vec::new(), empty }
     }
 
     /// Adds a row.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| escape::shown(&cell)).collect());
     }
 
     /// The table as text, without line end.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         if self.rows.is_empty() {
             return self.empty.to_owned();
         }
@@ -54,7 +54,11 @@ impl Table {
 }
 
 /// Prints one answer.
-pub fn print<T: Serialize>(format: Format, value: &T, table: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+pub(crate) fn print<T: Serialize>(
+    format: Format,
+    value: &T,
+    table: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
     write(&match format {
         Format::Table => table(value),
         Format::Json => json(&to_json(value)?, false),
@@ -63,7 +67,11 @@ pub fn print<T: Serialize>(format: Format, value: &T, table: impl FnOnce(&T) -> 
 }
 
 /// Prints one of a stream of answers: a line for people, one JSON object per line, or one YAML document.
-pub fn print_next<T: Serialize>(format: Format, value: &T, line: impl FnOnce(&T) -> String) -> Result<(), Failure> {
+pub(crate) fn print_next<T: Serialize>(
+    format: Format,
+    value: &T,
+    line: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
     write(&match format {
         Format::Table => escape::shown(&line(value)),
         Format::Json => json(&to_json(value)?, true),
@@ -90,7 +98,7 @@ fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
 }
 
 /// Writes text and a line end. A reader that went away (`… | head`) ends the command silently, as it would end `cat`.
-pub fn write(text: &str) -> Result<(), Failure> {
+pub(crate) fn write(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Ok(()) => Ok(()),

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use crate::escape;
 
 /// Writes a message, one prefixed line for each of its lines. A closed standard error is nobody's problem.
-pub fn line(message: &str) {
+pub(crate) fn line(message: &str) {
     let mut text = String::new();
     for line in message.lines().filter(|line| !line.trim().is_empty()) {
         text.push_str("holdfast: ");

@@ -20,7 +20,7 @@ const SEPARATOR: &str = "__";
 
 /// Where a member's configuration comes from.
 #[derive(Clone, Debug, Default, Args)]
-pub struct SettingsArgs {
+pub(crate) struct SettingsArgs {
     /// Configuration file (TOML); without one, everything comes from the environment and --set
     #[arg(short, long, value_name = "FILE", env = "HOLDFAST_CONFIG")]
     config: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub struct SettingsArgs {
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// Built in.
     Default,
     /// The configuration file.
@@ -55,7 +55,7 @@ impl fmt::Display for Source {
 
 /// A configuration, where its values come from, and what is wrong with it.
 #[derive(Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The configuration; defaults stand in for values that could not be read.
     pub config: MemberConfig,
     /// Source of each value that is not built in, by key.
@@ -66,8 +66,11 @@ pub struct Settings {
 
 impl Settings {
     /// Loads all layers. Never fails: what is wrong stands in `faults`.
-    pub fn load(args: &SettingsArgs) -> Self {
-        Self::load_with(args, std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))))
+    pub(crate) fn load(args: &SettingsArgs) -> Self {
+        Self::load_with(
+            args,
+            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?))),
+        )
     }
 
     fn load_with(args: &SettingsArgs, environment: impl Iterator<Item = (String, String)>) -> Self {
@@ -81,14 +84,18 @@ impl Settings {
     }
 
     /// Every value in effect, with its source, in key order.
-    pub fn explain(&self) -> Vec<(String, String, Source)> {
+    pub(crate) fn explain(&self) -> Vec<(String, String, Source)> {
         let effective = keys::of_config(&self.config);
         let source = |key: &str| self.sources.get(key).cloned().unwrap_or(Source::Default);
-        effective.into_iter().map(|(key, value)| (source(&key), key, value)).map(|(s, k, v)| (k, v, s)).collect()
+        effective
+            .into_iter()
+            .map(|(key, value)| (source(&key), key, value))
+            .map(|(s, k, v)| (k, v, s))
+            .collect()
     }
 
     /// Whether a member refuses to start with it.
-    pub fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.faults.iter().any(Fault::is_error)
     }
 }
@@ -104,7 +111,9 @@ impl Layers {
     fn file(&mut self, path: &Path) {
         // Reading it ourselves keeps "no such file" apart from "no TOML", and any extension means TOML.
         match std::fs::read_to_string(path) {
-            Err(e) => self.faults.push(Fault::error(path.display().to_string(), format!("cannot be read: {e}"))),
+            Err(e) => {
+                self.faults.push(Fault::error(path.display().to_string(), format!("cannot be read: {e}")))
+            }
             Ok(text) => match File::from_str(&text, FileFormat::Toml).collect() {
                 Ok(map) => self.add(map, |_| Source::File(path.to_owned())),
                 Err(e) => self.faults.push(Fault::error(path.display().to_string(), plain(&e))),
@@ -118,14 +127,17 @@ impl Layers {
             .separator(SEPARATOR)
             .source(Some(variables));
         match environment.collect() {
-            Ok(map) => self.add(map, |key| Source::Environment(keys::variable(ENVIRONMENT_PREFIX, SEPARATOR, key))),
+            Ok(map) => {
+                self.add(map, |key| Source::Environment(keys::variable(ENVIRONMENT_PREFIX, SEPARATOR, key)))
+            }
             Err(e) => self.faults.push(Fault::error("environment", plain(&e))),
         }
     }
 
     fn flags(&mut self, set: &[(String, String)]) {
         let origin = "--set".to_owned();
-        let map = set.iter().map(|(k, v)| (k.clone(), Value::new(Some(&origin), ValueKind::String(v.clone()))));
+        let map =
+            set.iter().map(|(k, v)| (k.clone(), Value::new(Some(&origin), ValueKind::String(v.clone()))));
         self.add(map.collect(), |_| Source::Flag);
     }
 
@@ -160,7 +172,8 @@ impl Layers {
         });
         let known: BTreeSet<String> = self.faults.iter().map(|fault| fault.key.clone()).collect();
         // A value that could not be read was reported already; its stand-in is not worth a second line.
-        let shadowed = |key: &str| known.iter().any(|k| k == key || (key == "members" && k.starts_with("members[")));
+        let shadowed =
+            |key: &str| known.iter().any(|k| k == key || (key == "members" && k.starts_with("members[")));
         self.faults.extend(config.validate().into_iter().filter(|fault| !shadowed(&fault.key)));
         Settings { config, sources, faults: self.faults }
     }
@@ -170,7 +183,7 @@ impl Layers {
 fn read_alone(key: &str, value: Value) -> Result<(), String> {
     Config::builder()
         .set_override(keys::first_member(key), value)
-        .and_then(config::ConfigBuilder::build)
+        .and_then(|builder| builder.build())
         .and_then(Config::try_deserialize::<MemberConfig>)
         .map(drop)
         .map_err(|e| plain(&e))
@@ -180,7 +193,9 @@ fn read_alone(key: &str, value: Value) -> Result<(), String> {
 fn plain(error: &ConfigError) -> String {
     match error {
         ConfigError::At { error, .. } => plain(error),
-        ConfigError::Type { unexpected, expected, .. } => format!("{unexpected} is no value for it: expected {expected}"),
+        ConfigError::Type { unexpected, expected, .. } => {
+            format!("{unexpected} is no value for it: expected {expected}")
+        }
         other => other.to_string(),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A length of time with at most two units: `1m 3s`, `250ms`.
-pub fn length(ms: u64) -> String {
+pub(crate) fn length(ms: u64) -> String {
     let rounded = match ms {
         0..1_000 => ms,
         1_000..3_600_000 => ms / 1_000 * 1_000,
@@ -14,13 +14,13 @@ pub fn length(ms: u64) -> String {
 }
 
 /// A point in time, UTC.
-pub fn point(ms_since_1970: u64) -> String {
+pub(crate) fn point(ms_since_1970: u64) -> String {
     let point = std::time::UNIX_EPOCH.checked_add(Duration::from_millis(ms_since_1970));
     point.map_or_else(|| "?".to_owned(), |point| humantime::format_rfc3339_seconds(point).to_string())
 }
 
 /// A number of bytes.
-pub fn bytes(bytes: u64) -> String {
+pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
         1_024..1_048_576 => format!("{} KiB", bytes / 1_024),

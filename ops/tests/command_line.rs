@@ -34,7 +34,10 @@ fn wrong_usage_exits_2_and_says_so_with_our_prefix() {
         let (code, out, err) = run(arguments);
         assert_eq!(code, 2, "{arguments:?}: {err}");
         assert_eq!(out, "", "{arguments:?}");
-        assert!(!err.is_empty() && err.lines().all(|line| line.starts_with("holdfast:")), "{arguments:?}: {err}");
+        assert!(
+            !err.is_empty() && err.lines().all(|line| line.starts_with("holdfast:")),
+            "{arguments:?}: {err}"
+        );
     }
 }
 
@@ -68,8 +71,13 @@ fn without_any_member_every_verb_exits_69_within_its_timeout() {
             &["snapshots", "list"],
         ] {
             let begun = Instant::now();
-            let (code, out, err) =
-                parts(&holdfast().args(["--endpoints", endpoint, "--timeout", "1s"]).args(arguments).output().unwrap());
+            let (code, out, err) = parts(
+                &holdfast()
+                    .args(["--endpoints", endpoint, "--timeout", "1s"])
+                    .args(arguments)
+                    .output()
+                    .unwrap(),
+            );
             assert_eq!((code, out.as_str()), (69, ""), "{arguments:?} at {endpoint}: {err}");
             assert!(begun.elapsed() < Duration::from_secs(4), "{arguments:?} took {:?}", begun.elapsed());
         }
@@ -105,11 +113,14 @@ fn config_check_reports_all_faults_at_once() {
 #[test]
 fn config_explain_names_the_source_of_each_value() {
     let mut command = holdfast();
-    command.args(["config", "explain", "-o", "json", "--set", "member=4"]).env("HOLDFAST__LOG__LEVEL", "debug");
+    command
+        .args(["config", "explain", "-o", "json", "--set", "member=4"])
+        .env("HOLDFAST__LOG__LEVEL", "debug");
     let (code, out, _) = parts(&command.output().unwrap());
     assert_eq!(code, 1, "members are missing");
     let rows: Value = serde_json::from_str(&out).unwrap();
-    let source = |key: &str| rows.as_array().unwrap().iter().find(|r| r["key"] == key).unwrap()["source"].clone();
+    let source =
+        |key: &str| rows.as_array().unwrap().iter().find(|r| r["key"] == key).unwrap()["source"].clone();
     assert_eq!(source("member"), "flag --set");
     assert_eq!(source("log.level"), "environment HOLDFAST__LOG__LEVEL");
     assert_eq!(source("cluster"), "default");

@@ -26,7 +26,7 @@ struct Shape {
 
 /// The folder, locked for this process.
 #[derive(Debug)]
-pub struct Folder {
+pub(crate) struct Folder {
     path: PathBuf,
     /// Held while the file is open.
     _lock: File,
@@ -36,7 +36,7 @@ pub struct Folder {
 
 impl Folder {
     /// Opens the folder, creates it where it is missing, or makes a temporary one.
-    pub fn open(path: Option<&Path>, members: u16, groups: u16) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<&Path>, members: u16, groups: u16) -> Result<Self, Failure> {
         let (path, temporary) = match path {
             Some(path) => {
                 fs::create_dir_all(path).map_err(|e| failed("create", path, &e))?;
@@ -53,22 +53,22 @@ impl Folder {
     }
 
     /// Its path for people.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
     /// Where a member's output goes.
-    pub fn log(&self, number: u16) -> PathBuf {
+    pub(crate) fn log(&self, number: u16) -> PathBuf {
         self.member(number).join("log")
     }
 
     /// All logs, for people.
-    pub fn logs_hint(&self) -> String {
+    pub(crate) fn logs_hint(&self) -> String {
         self.path.join("member-*").join("log").display().to_string()
     }
 
     /// Writes a member's configuration and answers where.
-    pub fn write_config(&self, block: &Block, number: u16, groups: u16) -> Result<PathBuf, Failure> {
+    pub(crate) fn write_config(&self, block: &Block, number: u16, groups: u16) -> Result<PathBuf, Failure> {
         let entry = |number: u16| MemberEntry {
             id: number.into(),
             http: format!("http://{}", block.address(number, Listener::Http)),
@@ -90,7 +90,8 @@ impl Folder {
             ..MemberConfig::default()
         };
         let path = self.member(number).join("config.toml");
-        let text = toml::to_string(&config).map_err(|e| Failure::other(format!("cannot write {}: {e}", path.display())))?;
+        let text = toml::to_string(&config)
+            .map_err(|e| Failure::other(format!("cannot write {}: {e}", path.display())))?;
         fs::create_dir_all(self.member(number)).map_err(|e| failed("create", &self.member(number), &e))?;
         fs::write(&path, text).map_err(|e| failed("write", &path, &e))?;
         Ok(path)

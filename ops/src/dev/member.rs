@@ -32,7 +32,7 @@ const SHARED_SETTINGS: [&str; 3] = ["HOLDFAST__LOG__", "HOLDFAST__RAFT__", "HOLD
 
 /// How a member is run.
 #[derive(Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Its number, from 1.
     pub number: u16,
     /// This process.
@@ -46,7 +46,7 @@ pub struct Plan {
 }
 
 /// Keeps the member running until told to stop; answers whether it then stopped by itself.
-pub async fn keep_running(plan: Rc<Plan>, mut stop: watch::Receiver<bool>) -> bool {
+pub(crate) async fn keep_running(plan: Rc<Plan>, mut stop: watch::Receiver<bool>) -> bool {
     loop {
         let ended = match plan.start() {
             Err(e) => format!("cannot be started: {e}"),

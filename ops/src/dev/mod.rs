@@ -35,7 +35,7 @@ Examples:
 /// Run a local cluster for development and tests
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct DevArgs {
+pub(crate) struct DevArgs {
     /// How many members
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
     members: u16,
@@ -55,7 +55,7 @@ pub struct DevArgs {
 }
 
 /// Runs the cluster to its end.
-pub fn run(args: DevArgs) -> Ended {
+pub(crate) fn run(args: DevArgs) -> Ended {
     // One thread, the main one: the parent-death signal of members is tied to the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -83,7 +83,12 @@ async fn cluster(args: DevArgs) -> Ended {
         };
         members.spawn_local(member::keep_running(Rc::new(plan), stopped.clone()));
     }
-    say::line(&format!("starting {} members with {} lock groups in {}", args.members, args.groups, folder.shown()));
+    say::line(&format!(
+        "starting {} members with {} lock groups in {}",
+        args.members,
+        args.groups,
+        folder.shown()
+    ));
     let interrupted = tokio::select! {
         biased;
         _ = signals.next_ending() => true,
@@ -107,12 +112,20 @@ async fn announce(block: &ports::Block, folder: &folder::Folder) {
     let ready = ready::all(block.http_addresses());
     tokio::pin!(ready);
     if tokio::time::timeout(USUAL_START, &mut ready).await.is_err() {
-        say::line(&format!("the cluster is still not ready; look at the members' logs: {}", folder.logs_hint()));
+        say::line(&format!(
+            "the cluster is still not ready; look at the members' logs: {}",
+            folder.logs_hint()
+        ));
         ready.await;
     }
     let (http, grpc) = (block.urls(ports::Listener::Http), block.urls(ports::Listener::Grpc));
     // A reader that has gone away does not need the line.
-    let _ = output::write(&format!("ready http={} grpc={} dir={}", http.join(","), grpc.join(","), folder.shown()));
+    let _ = output::write(&format!(
+        "ready http={} grpc={} dir={}",
+        http.join(","),
+        grpc.join(","),
+        folder.shown()
+    ));
     say::line(&format!("ready; logs: {}", folder.logs_hint()));
     say::line(&format!("console: {}/console/", http.first().map_or("", String::as_str)));
     say::line(&format!("try: export HOLDFAST_ENDPOINTS={}", grpc.join(",")));

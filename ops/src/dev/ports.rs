@@ -6,14 +6,14 @@ use crate::failure::Failure;
 
 /// Ports of one cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub(crate) struct Block {
     base: u16,
     members: u16,
 }
 
 /// A listener of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listener {
+pub(crate) enum Listener {
     /// API, console, metrics.
     Http,
     /// gRPC.
@@ -44,7 +44,7 @@ impl Listener {
 
 impl Block {
     /// The block from `base` on for this many members.
-    pub fn new(base: u16, members: u16) -> Result<Self, Failure> {
+    pub(crate) fn new(base: u16, members: u16) -> Result<Self, Failure> {
         let last = u32::from(base) + 10 * u32::from(members) + 2;
         if last > u32::from(u16::MAX) {
             return Err(Failure::usage(format!(
@@ -55,33 +55,37 @@ impl Block {
     }
 
     /// Where a member listens; members count from 1.
-    pub fn address(self, number: u16, listener: Listener) -> SocketAddr {
+    pub(crate) fn address(self, number: u16, listener: Listener) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.base + 10 * number + listener.offset()))
     }
 
     /// URLs of one listener of all members.
-    pub fn urls(self, listener: Listener) -> Vec<String> {
+    pub(crate) fn urls(self, listener: Listener) -> Vec<String> {
         (1..=self.members).map(|number| format!("http://{}", self.address(number, listener))).collect()
     }
 
     /// HTTP addresses of all members.
-    pub fn http_addresses(self) -> Vec<SocketAddr> {
+    pub(crate) fn http_addresses(self) -> Vec<SocketAddr> {
         (1..=self.members).map(|number| self.address(number, Listener::Http)).collect()
     }
 
     /// How many members there are.
-    pub const fn members(self) -> u16 {
+    pub(crate) const fn members(self) -> u16 {
         self.members
     }
 
     /// Names every port that somebody else uses.
-    pub fn check_free(self) -> Result<(), Failure> {
+    pub(crate) fn check_free(self) -> Result<(), Failure> {
         let mut busy = Vec::new();
         for number in 1..=self.members {
             for listener in Listener::ALL {
                 let address = self.address(number, listener);
                 if let Err(e) = TcpListener::bind(address) {
-                    busy.push(format!("port {} ({} of member {number}): {e}", address.port(), listener.name()));
+                    busy.push(format!(
+                        "port {} ({} of member {number}): {e}",
+                        address.port(),
+                        listener.name()
+                    ));
                 }
             }
         }

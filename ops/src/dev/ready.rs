@@ -16,7 +16,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Returns once each of these members has been ready, the first ones asked again after the last.
-pub async fn all(members: Vec<SocketAddr>) {
+pub(crate) async fn all(members: Vec<SocketAddr>) {
     loop {
         let mut at_once = true;
         for member in &members {

@@ -2,13 +2,7 @@
 //!
 //! Knows how to start, signal and reap it. Does not know why it is ended.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    io,
-    os::unix::process::CommandExt as _,
-    process::Command,
-};
+use std::{collections::BTreeMap, ffi::OsString, io, os::unix::process::CommandExt as _, process::Command};
 
 use nix::{
     errno::Errno,
@@ -26,7 +20,7 @@ use crate::failure::SIGNAL_BASE;
 
 /// A running process group.
 #[derive(Debug)]
-pub struct Group {
+pub(crate) struct Group {
     leader: Pid,
     exit: Option<u8>,
     children: unix::Signal,
@@ -34,7 +28,7 @@ pub struct Group {
 
 /// What happened to the group's leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// The command ended with this exit code (128 + signal where one killed it); what it started may still run.
     Ended(u8),
     /// The command was stopped by this signal.
@@ -44,7 +38,10 @@ pub enum Change {
 impl Group {
     /// Starts the command, stopped before its first instruction, with these variables added to its environment. Must
     /// be called on a thread that lives as long as the command may run: the parent-death signal is tied to it.
-    pub async fn start(command: &[OsString], environment: &BTreeMap<&'static str, String>) -> io::Result<Self> {
+    pub(crate) async fn start(
+        command: &[OsString],
+        environment: &BTreeMap<&'static str, String>,
+    ) -> io::Result<Self> {
         // What the command leaves behind becomes this process's child, so that it can be reaped and counted also
         // where process 1 reaps nothing, as in many containers.
         prctl::set_child_subreaper(true)?;
@@ -69,22 +66,17 @@ impl Group {
     }
 
     /// Its id.
-    pub fn id(&self) -> Pid {
+    pub(crate) fn id(&self) -> Pid {
         self.leader
     }
 
-    /// The exit code, once the command has ended.
-    pub fn exit(&self) -> Option<u8> {
-        self.exit
-    }
-
     /// Sends a signal to every process of the group.
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let _ = killpg(self.leader, signal);
     }
 
     /// The next change of the leader. Cancel safe. Never answers after the command has ended.
-    pub async fn change(&mut self) -> Change {
+    pub(crate) async fn change(&mut self) -> Change {
         loop {
             if self.exit.is_none()
                 && let Some(change) = self.reap()
@@ -96,7 +88,7 @@ impl Group {
     }
 
     /// Waits until no process of the group is left. Cancel safe.
-    pub async fn gone(&mut self) {
+    pub(crate) async fn gone(&mut self) {
         while !self.is_gone() {
             // A grandchild whose parent is outside the group ends without telling us: look again now and then.
             let look_again = tokio::time::sleep(std::time::Duration::from_millis(20));

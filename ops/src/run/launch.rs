@@ -3,12 +3,7 @@
 //!
 //! It exists because setting the parent-death signal between fork and exec would need unsafe code.
 
-use std::{
-    ffi::OsString,
-    io::ErrorKind,
-    os::unix::process::CommandExt as _,
-    process::Command,
-};
+use std::{ffi::OsString, io::ErrorKind, os::unix::process::CommandExt as _, process::Command};
 
 use clap::Args;
 use nix::{
@@ -22,11 +17,11 @@ use nix::{
 use crate::failure::{CANNOT_RUN, Ended, Failure, Kind, NOT_FOUND};
 
 /// Its name on the command line.
-pub const VERB: &str = "internal-launch";
+pub(crate) const VERB: &str = "internal-launch";
 
 /// What the wrapper tells it.
 #[derive(Debug, Args)]
-pub struct LaunchArgs {
+pub(crate) struct LaunchArgs {
     /// The wrapper's process id.
     #[arg(long)]
     parent: i32,
@@ -36,7 +31,7 @@ pub struct LaunchArgs {
 }
 
 /// Waits, stopped, until the wrapper has told the watchdog about this process; then becomes the command.
-pub fn run(args: LaunchArgs) -> Ended {
+pub(crate) fn run(args: LaunchArgs) -> Ended {
     die_with_parent(args.parent)?;
     raise(Signal::SIGSTOP).map_err(|e| Failure::other(format!("cannot wait for the wrapper: {e}")))?;
     let Some((program, arguments)) = args.command.split_first() else {
@@ -49,7 +44,7 @@ pub fn run(args: LaunchArgs) -> Ended {
 
 /// Asks the kernel to kill this process as soon as the thread that started it ends, and makes sure that this has not
 /// happened yet.
-pub fn die_with_parent(parent: i32) -> Result<(), Failure> {
+pub(crate) fn die_with_parent(parent: i32) -> Result<(), Failure> {
     prctl::set_pdeathsig(Signal::SIGKILL)
         .map_err(|e| Failure::other(format!("cannot tie this process to its parent: {e}")))?;
     if getppid().as_raw() == parent {

@@ -8,9 +8,9 @@
 //!
 //! Knows processes, signals and deadlines. Does not know locks or the cluster.
 
-pub mod group;
-pub mod launch;
-pub mod signals;
-pub mod supervise;
-pub mod terminal;
-pub mod watchdog;
+pub(crate) mod group;
+pub(crate) mod launch;
+pub(crate) mod signals;
+pub(crate) mod supervise;
+pub(crate) mod terminal;
+pub(crate) mod watchdog;

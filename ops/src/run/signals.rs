@@ -23,18 +23,18 @@ const FORWARDED: [Signal; 7] = [
 
 /// Caught signals, in no particular order.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     caught: Vec<(Signal, unix::Signal)>,
 }
 
 impl Signals {
     /// Catches everything that is passed on.
-    pub fn forwarded() -> io::Result<Self> {
+    pub(crate) fn forwarded() -> io::Result<Self> {
         Self::catch(&FORWARDED)
     }
 
     /// Catches what ends a long-running verb.
-    pub fn ending() -> io::Result<Self> {
+    pub(crate) fn ending() -> io::Result<Self> {
         Self::catch(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])
     }
 
@@ -52,12 +52,12 @@ impl Signals {
     }
 
     /// The next signal. Cancel safe.
-    pub async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| self.poll(context)).await
     }
 
     /// The next signal that asks to end. Cancel safe.
-    pub async fn next_ending(&mut self) -> Signal {
+    pub(crate) async fn next_ending(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
             if ends(signal) {
@@ -67,7 +67,7 @@ impl Signals {
     }
 
     /// A signal that asks to end and has come already.
-    pub fn waiting(&mut self) -> Option<Signal> {
+    pub(crate) fn waiting(&mut self) -> Option<Signal> {
         self.next_ending().now_or_never()
     }
 
@@ -82,7 +82,7 @@ impl Signals {
 }
 
 /// Whether a signal asks a program to end.
-pub const fn ends(signal: Signal) -> bool {
+pub(crate) const fn ends(signal: Signal) -> bool {
     matches!(signal, Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT)
 }
 

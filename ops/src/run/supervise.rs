@@ -28,7 +28,7 @@ const LOST_GRACE_MS: u64 = 1_000;
 const KILL_EARLY_MS: u64 = 20;
 
 /// What the command runs under.
-pub trait Lease {
+pub(crate) trait Lease {
     /// How long it certainly lasts if nothing more is heard; zero once it is over.
     fn remaining(&self) -> Duration;
     /// Waits until it is over, and says why.
@@ -37,7 +37,7 @@ pub trait Lease {
 
 /// How the command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// By itself, or by a signal that was passed on: its exit code.
     Own(u8),
     /// Ended by us, because the lease was lost or could not be renewed in time.
@@ -46,7 +46,7 @@ pub enum End {
 
 /// A command to run.
 #[derive(Debug)]
-pub struct Job<'a> {
+pub(crate) struct Job<'a> {
     /// Program and arguments.
     pub command: &'a [OsString],
     /// Added to its environment.
@@ -56,7 +56,7 @@ pub struct Job<'a> {
 }
 
 /// Runs the job to its end; no process of its group is left afterwards. Must run on the main thread.
-pub async fn run(job: &Job<'_>, signals: &mut Signals, lease: &impl Lease) -> io::Result<End> {
+pub(crate) async fn run(job: &Job<'_>, signals: &mut Signals, lease: &impl Lease) -> io::Result<End> {
     let mut watchdog = Watchdog::start()?;
     let mut terminal = Terminal::of_stdin();
     let group = Group::start(job.command, &job.environment).await?;

@@ -29,14 +29,14 @@ use crate::{
 };
 
 /// Its name on the command line.
-pub const VERB: &str = "internal-watchdog";
+pub(crate) const VERB: &str = "internal-watchdog";
 
 /// Points in time that differ by less are the same, read twice.
 const WORTH_TELLING_MS: u64 = 2;
 
 /// The wrapper's end of a watchdog.
 #[derive(Debug)]
-pub struct Watchdog {
+pub(crate) struct Watchdog {
     process: Child,
     input: ChildStdin,
     told_until: u64,
@@ -45,7 +45,7 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Starts a watchdog and waits until it is out of reach of the terminal's signals.
-    pub fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let mut process = Command::new("/proc/self/exe")
             .arg0("holdfast")
             .arg(VERB)
@@ -63,12 +63,12 @@ impl Watchdog {
     }
 
     /// The command runs in this process group.
-    pub fn guard(&mut self, group: Pid) {
+    pub(crate) fn guard(&mut self, group: Pid) {
         self.tell(&format!("group {group}\n"));
     }
 
     /// The command may run until this point on the boot clock.
-    pub fn until(&mut self, boot_ms: u64) {
+    pub(crate) fn until(&mut self, boot_ms: u64) {
         if self.told_until.abs_diff(boot_ms) > WORTH_TELLING_MS {
             self.told_until = boot_ms;
             self.tell(&format!("until {boot_ms}\n"));
@@ -76,7 +76,7 @@ impl Watchdog {
     }
 
     /// The group is gone: the watchdog ends.
-    pub fn done(mut self) {
+    pub(crate) fn done(mut self) {
         self.tell("done\n");
         drop(self.input);
         let _ = self.process.wait();
@@ -99,10 +99,12 @@ impl Watchdog {
 }
 
 /// The watchdog's own life.
-pub fn run() -> Ended {
+pub(crate) fn run() -> Ended {
     // Nothing but the wrapper ends it: neither the terminal (own session) nor whoever signals all processes at once.
     setsid().map_err(|e| Failure::other(format!("the watchdog cannot leave the terminal: {e}")))?;
-    SigSet::all().thread_block().map_err(|e| Failure::other(format!("the watchdog cannot block signals: {e}")))?;
+    SigSet::all()
+        .thread_block()
+        .map_err(|e| Failure::other(format!("the watchdog cannot block signals: {e}")))?;
     let _ = chdir("/");
     let timer = TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::empty())
         .map_err(|e| Failure::other(format!("the watchdog has no timer: {e}")))?;
@@ -139,10 +141,8 @@ fn watch(timer: &TimerFd, guarded: &mut Option<Pid>) -> io::Result<Reason> {
     let stdin = io::stdin();
     let mut lines = BufReader::new(stdin.lock());
     loop {
-        let mut sources = [
-            PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
-            PollFd::new(timer.as_fd(), PollFlags::POLLIN),
-        ];
+        let mut sources =
+            [PollFd::new(stdin.as_fd(), PollFlags::POLLIN), PollFd::new(timer.as_fd(), PollFlags::POLLIN)];
         match poll(&mut sources, PollTimeout::NONE) {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(e) => return Err(e.into()),

@@ -6,7 +6,7 @@ use holdfast_node::config::{MemberConfig, MemberEntry};
 
 /// Every value of a layer with its key, in key order. Lists are spelled `members[0].id`, from whatever form they came in
 /// (`members.0.id` is how they look in the environment).
-pub fn flatten(map: Map<String, Value>) -> Vec<(String, Value)> {
+pub(crate) fn flatten(map: Map<String, Value>) -> Vec<(String, Value)> {
     let mut out = Vec::new();
     for (key, value) in map {
         descend(spell(&key), value, &mut out);
@@ -47,7 +47,7 @@ fn spell(key: &str) -> String {
 }
 
 /// The same key for the first member of the list.
-pub fn first_member(key: &str) -> String {
+pub(crate) fn first_member(key: &str) -> String {
     match key.strip_prefix("members[").and_then(|rest| rest.split_once(']')) {
         Some((_, field)) => format!("members[0]{field}"),
         None => key.to_owned(),
@@ -55,7 +55,7 @@ pub fn first_member(key: &str) -> String {
 }
 
 /// Whether there is such a key, or what to write instead.
-pub fn check(key: &str) -> Result<(), String> {
+pub(crate) fn check(key: &str) -> Result<(), String> {
     let known = known();
     let asked = first_member(key);
     if known.contains(&asked) {
@@ -80,7 +80,7 @@ fn known() -> Vec<String> {
 }
 
 /// Every value of a configuration as text with its key, in key order.
-pub fn of_config(config: &MemberConfig) -> Vec<(String, String)> {
+pub(crate) fn of_config(config: &MemberConfig) -> Vec<(String, String)> {
     let mut out = Vec::new();
     // Plain structs of numbers and text: writing them as TOML cannot fail.
     if let Ok(value) = toml::Value::try_from(config) {
@@ -107,7 +107,7 @@ fn leaves(key: String, value: &toml::Value, out: &mut Vec<(String, String)>) {
 }
 
 /// The environment variable that sets a key.
-pub fn variable(prefix: &str, separator: &str, key: &str) -> String {
+pub(crate) fn variable(prefix: &str, separator: &str, key: &str) -> String {
     let key = key.replace("].", ".").replace('[', ".").replace(']', "");
     format!("{prefix}{separator}{}", key.replace('.', separator).to_uppercase())
 }

@@ -53,7 +53,8 @@ fn later_layers_win_and_every_value_knows_its_source() {
     assert_eq!(settings.config.raft.heartbeat_interval, Duration::from_millis(120));
     assert_eq!(settings.config.members[0].peer, "db:7612");
     let explained = settings.explain();
-    let source = |key: &str| explained.iter().find(|(k, _, _)| k == key).map(|(_, v, s)| (v.clone(), s.to_string()));
+    let source =
+        |key: &str| explained.iter().find(|(k, _, _)| k == key).map(|(_, v, s)| (v.clone(), s.to_string()));
     assert_eq!(source("cluster"), Some(("test".into(), "flag --set".into())));
     assert_eq!(
         source("members[0].peer"),

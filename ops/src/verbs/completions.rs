@@ -13,13 +13,13 @@ use crate::{
 ///
 /// Example: holdfast completions bash > ~/.local/share/bash-completion/completions/holdfast
 #[derive(Debug, Args)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
 /// Prints the script.
-pub fn run(args: &CompletionsArgs) -> Ended {
+pub(crate) fn run(args: &CompletionsArgs) -> Ended {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "holdfast", &mut script);
     output::write(String::from_utf8_lossy(&script).trim_end())?;

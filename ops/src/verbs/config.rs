@@ -25,7 +25,7 @@ Examples:
 /// Check a member's configuration, or show where each value comes from
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct ConfigArgs {
+pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -52,7 +52,7 @@ struct Explained {
 }
 
 /// Checks or explains.
-pub fn run(global: &Global, args: ConfigArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: ConfigArgs) -> Ended {
     match args.verb {
         Verb::Check(args) => check(global, &Settings::load(&args)),
         Verb::Explain(args) => explain(global, &Settings::load(&args)),
@@ -95,7 +95,7 @@ fn explain(global: &Global, settings: &Settings) -> Ended {
 }
 
 /// Everything a member refuses to start over, one line each.
-pub fn refusal(settings: &Settings) -> String {
+pub(crate) fn refusal(settings: &Settings) -> String {
     let mut text = String::from("the configuration is refused:");
     for fault in settings.faults.iter().filter(|fault| fault.is_error()) {
         let _ = write!(text, "\n  {fault}");
@@ -104,7 +104,7 @@ pub fn refusal(settings: &Settings) -> String {
 }
 
 /// Says what is unwise but accepted.
-pub fn report_warnings(settings: &Settings) {
+pub(crate) fn report_warnings(settings: &Settings) {
     for fault in settings.faults.iter().filter(|fault| !fault.is_error()) {
         say::line(&format!("warning: {fault}"));
     }

@@ -9,7 +9,7 @@ use nix::unistd::gethostname;
 use serde::Serialize;
 
 use super::{
-    hold::{Hold as _, HoldArgs, Holding, Patience},
+    hold::{HoldArgs, Holding, Patience},
     lock::label,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     cluster::{self, failed},
     failure::{self, Ended, Failure, Kind},
     output,
-    run::{signals::ends, supervise::Lease as _},
+    run::{signals::ends, supervise::Lease},
     say,
 };
 
@@ -36,7 +36,7 @@ Examples:
 /// Campaign in a leader election and run a command while leading, or observe it
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct ElectArgs {
+pub(crate) struct ElectArgs {
     /// The election
     #[arg(value_parser = cli::name)]
     name: String,
@@ -67,7 +67,7 @@ struct Leading {
 }
 
 /// Campaigns and leads, or observes.
-pub fn run(global: &Global, args: ElectArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: ElectArgs) -> Ended {
     cluster::block_on(async {
         if args.observe {
             return observe(global, args.name).await;
@@ -88,7 +88,7 @@ pub fn run(global: &Global, args: ElectArgs) -> Ended {
         if args.command.is_empty() {
             let leading = Leading {
                 election: args.name,
-                session: held.hold.session().to_string(),
+                session: held.hold.session_id().to_string(),
                 token: held.hold.token().get(),
                 value,
             };
@@ -97,7 +97,7 @@ pub fn run(global: &Global, args: ElectArgs) -> Ended {
         let environment = BTreeMap::from([
             ("HOLDFAST_ELECTION", args.name.clone()),
             ("HOLDFAST_TOKEN", held.hold.token().to_string()),
-            ("HOLDFAST_SESSION", held.hold.session().to_string()),
+            ("HOLDFAST_SESSION", held.hold.session_id().to_string()),
         ]);
         held.run(&args.command, environment).await
     })
@@ -116,7 +116,7 @@ async fn lead(global: &Global, mut held: Holding<holdfast_client::Leadership>, l
                 say::line("resigned");
                 return Ok(failure::OK);
             },
-            why = held.hold.lost() => return Err(Failure::new(Kind::LockLost, why)),
+            why = Lease::lost(&held.hold) => return Err(Failure::new(Kind::LockLost, why)),
         }
     }
 }

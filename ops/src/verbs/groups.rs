@@ -12,7 +12,7 @@ use crate::{
 
 /// List and show groups
 #[derive(Debug, Args)]
-pub struct GroupsArgs {
+pub(crate) struct GroupsArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -29,7 +29,7 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: GroupsArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: GroupsArgs) -> Ended {
     let client = cluster::client(global)?;
     cluster::block_on(async {
         match args.verb {
@@ -47,11 +47,13 @@ async fn show(global: &Global, client: &Client, number: u32) -> Result<(), Failu
     let groups = client.admin().groups().await.map_err(|e| failed(&e))?;
     let last = groups.iter().map(|group| group.group).max().unwrap_or(0);
     let found = groups.into_iter().find(|group| group.group == number);
-    let group = found.ok_or_else(|| Failure::other(format!("there is no group {number}; groups are 0 to {last}")))?;
+    let group =
+        found.ok_or_else(|| Failure::other(format!("there is no group {number}; groups are 0 to {last}")))?;
     output::print(global.output, &group, |group| {
         let mut voters = Table::new(&["VOTER", "STORED UP TO"], "no voters");
         for voter in &group.voters {
-            let stored = voter.matched_index.map_or_else(|| "only its leader knows".into(), |i| i.to_string());
+            let stored =
+                voter.matched_index.map_or_else(|| "only its leader knows".into(), |i| i.to_string());
             voters.row([voter.member.to_string(), stored]);
         }
         format!("{}\n\n{}", table(std::slice::from_ref(group)), voters.text())
@@ -59,7 +61,9 @@ async fn show(global: &Global, client: &Client, number: u32) -> Result<(), Failu
 }
 
 fn table(groups: &[GroupView]) -> String {
-    let header = ["GROUP", "LEADER", "TERM", "APPLIED", "LAST LOG", "REVISION", "VOTERS", "HELD", "WAITING", "SESSIONS"];
+    let header = [
+        "GROUP", "LEADER", "TERM", "APPLIED", "LAST LOG", "REVISION", "VOTERS", "HELD", "WAITING", "SESSIONS",
+    ];
     let mut table = Table::new(&header, "no groups");
     for group in groups {
         let voters: Vec<String> = group.voters.iter().map(|voter| voter.member.to_string()).collect();

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use holdfast_client::{AcquireError, Client, HoldError, LockGuard, Leadership, Session, SessionId, Token};
+use holdfast_client::{AcquireError, Client, HoldError, Leadership, LockGuard, Session};
 use nix::sys::signal::Signal;
 
 use crate::{
@@ -33,7 +33,7 @@ const LEAVE_LOST_WITHIN: Duration = Duration::from_millis(200);
 
 /// How to get a grant and how long it survives silence.
 #[derive(Clone, Debug, Args)]
-pub struct HoldArgs {
+pub(crate) struct HoldArgs {
     /// Wait in line at most so long, for example 30s; without it, for as long as it takes
     #[arg(long, value_name = "TIME", value_parser = cli::duration, conflicts_with = "try")]
     wait: Option<Duration>,
@@ -54,11 +54,7 @@ fn ttl(text: &str) -> Result<Duration, String> {
 }
 
 /// A grant of either kind.
-pub trait Hold: Lease + Sized {
-    /// Its fencing token.
-    fn token(&self) -> Token;
-    /// The session that holds it.
-    fn session(&self) -> SessionId;
+pub(crate) trait Hold: Lease + Sized {
     /// Gives it back.
     fn give_back(&self) -> impl Future<Output = Result<bool, HoldError>>;
 }
@@ -74,14 +70,6 @@ impl Lease for LockGuard {
 }
 
 impl Hold for LockGuard {
-    fn token(&self) -> Token {
-        Self::token(self)
-    }
-
-    fn session(&self) -> SessionId {
-        self.session_id()
-    }
-
     fn give_back(&self) -> impl Future<Output = Result<bool, HoldError>> {
         self.release()
     }
@@ -98,14 +86,6 @@ impl Lease for Leadership {
 }
 
 impl Hold for Leadership {
-    fn token(&self) -> Token {
-        Self::token(self)
-    }
-
-    fn session(&self) -> SessionId {
-        self.session_id()
-    }
-
     fn give_back(&self) -> impl Future<Output = Result<bool, HoldError>> {
         self.resign()
     }
@@ -113,7 +93,7 @@ impl Hold for Leadership {
 
 /// How long one attempt may wait in line.
 #[derive(Clone, Copy, Debug)]
-pub enum Patience {
+pub(crate) enum Patience {
     /// Not at all.
     Try,
     /// So long.
@@ -124,7 +104,7 @@ pub enum Patience {
 
 /// A grant, its session, and the signals that were caught since before either.
 #[derive(Debug)]
-pub struct Holding<H> {
+pub(crate) struct Holding<H> {
     /// The grant.
     pub hold: H,
     session: Session,
@@ -135,7 +115,12 @@ pub struct Holding<H> {
 
 impl HoldArgs {
     /// Opens a session and gets a grant from `ask`. Ends early at a signal; nothing is left in the queue then.
-    pub async fn get<H, F>(&self, global: &Global, label: &str, ask: impl Fn(Session, Patience) -> F) -> Result<Holding<H>, Failure>
+    pub(crate) async fn get<H, F>(
+        &self,
+        global: &Global,
+        label: &str,
+        ask: impl Fn(Session, Patience) -> F,
+    ) -> Result<Holding<H>, Failure>
     where
         F: Future<Output = Result<H, AcquireError>>,
     {
@@ -174,7 +159,8 @@ impl HoldArgs {
 
     /// Whoever waits two seconds for a lock does not wait longer for a member.
     fn impatient(&self, global: &Global) -> Global {
-        let timeout = self.wait.filter(|wait| !wait.is_zero()).map_or(global.timeout, |wait| wait.min(global.timeout));
+        let timeout =
+            self.wait.filter(|wait| !wait.is_zero()).map_or(global.timeout, |wait| wait.min(global.timeout));
         Global { timeout, ..global.clone() }
     }
 
@@ -195,7 +181,11 @@ impl HoldArgs {
 
 impl<H: Hold> Holding<H> {
     /// Runs a command under the grant, and gives it back once no process of the command is left.
-    pub async fn run(mut self, command: &[OsString], environment: BTreeMap<&'static str, String>) -> Ended {
+    pub(crate) async fn run(
+        mut self,
+        command: &[OsString],
+        environment: BTreeMap<&'static str, String>,
+    ) -> Ended {
         // A signal that came together with the grant: the command is not started.
         if let Some(signal) = self.signals.waiting() {
             leave(&self.session, LEAVE_WITHIN).await;
@@ -219,7 +209,7 @@ impl<H: Hold> Holding<H> {
     }
 
     /// Gives the grant back and closes the session, as far as members can be reached.
-    pub async fn give_back(&self) {
+    pub(crate) async fn give_back(&self) {
         let deadline = Instant::now() + self.timeout;
         loop {
             match self.hold.give_back().await {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ffi::OsString, path::Path};
 
 use clap::Args;
 
-use super::hold::{Hold as _, HoldArgs, Patience};
+use super::hold::{HoldArgs, Patience};
 use crate::{
     cli::{self, Global},
     cluster,
@@ -33,7 +33,7 @@ Examples:
 /// Run a command while holding a lock
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct LockArgs {
+pub(crate) struct LockArgs {
     /// The lock
     #[arg(value_parser = cli::name)]
     name: String,
@@ -45,7 +45,7 @@ pub struct LockArgs {
 }
 
 /// Gets the lock, runs the command, releases.
-pub fn run(global: &Global, args: LockArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: LockArgs) -> Ended {
     cluster::block_on(async {
         let ask = |session: holdfast_client::Session, patience| {
             let lock = session.lock(args.name.as_str());
@@ -61,14 +61,14 @@ pub fn run(global: &Global, args: LockArgs) -> Ended {
         let environment = BTreeMap::from([
             ("HOLDFAST_LOCK", args.name.clone()),
             ("HOLDFAST_TOKEN", held.hold.token().to_string()),
-            ("HOLDFAST_SESSION", held.hold.session().to_string()),
+            ("HOLDFAST_SESSION", held.hold.session_id().to_string()),
         ]);
         held.run(&args.command, environment).await
     })
 }
 
 /// What operators see of a command: its name.
-pub fn label(command: &[OsString]) -> String {
+pub(crate) fn label(command: &[OsString]) -> String {
     let name = command.first().map(Path::new).and_then(Path::file_name);
     name.map_or_else(|| "holdfast".into(), |name| name.to_string_lossy().chars().take(64).collect())
 }

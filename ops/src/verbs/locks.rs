@@ -12,8 +12,7 @@ use crate::{
     cluster::{self, failed},
     failure::{self, Ended, Failure},
     output::{self, Table},
-    say,
-    times,
+    say, times,
 };
 
 /// Locks that are asked for at once.
@@ -29,7 +28,7 @@ Examples:
 /// List, show, watch and forcibly release locks
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct LocksArgs {
+pub(crate) struct LocksArgs {
     #[command(subcommand)]
     verb: Verb,
     /// Elections instead of locks
@@ -82,7 +81,7 @@ struct ReleaseArgs {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: LocksArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: LocksArgs) -> Ended {
     let client = cluster::client(global)?;
     let kind = if args.elections { Kind::Election } else { Kind::Lock };
     cluster::block_on(async {
@@ -114,8 +113,10 @@ async fn list(global: &Global, client: &Client, kind: Kind, prefix: String, limi
     all.unavailable_groups.dedup();
     cluster::warn_incomplete(&all.unavailable_groups);
     output::print(global.output, &all, |all| {
-        let mut table =
-            Table::new(&["NAME", "HOLDER", "WHO", "TOKEN", "HELD", "LEASE LEFT", "WAITERS", "GROUP"], "no locks");
+        let mut table = Table::new(
+            &["NAME", "HOLDER", "WHO", "TOKEN", "HELD", "LEASE LEFT", "WAITERS", "GROUP"],
+            "no locks",
+        );
         for lock in &all.locks {
             let holder = lock.holder.as_ref();
             table.row([
@@ -205,7 +206,9 @@ async fn release(global: &Global, client: &Client, kind: Kind, args: &ReleaseArg
         .force_release(kind, &args.name, Token::new(args.token), &args.reason, &cluster::actor())
         .await
         .map_err(|e| failed(&e))?;
-    say::line("released; the former holder may still believe that it holds: from here on only fencing protects");
+    say::line(
+        "released; the former holder may still believe that it holds: from here on only fencing protects",
+    );
     let released = Released { name: args.name.clone(), token: args.token, session: session.to_string() };
     output::print(global.output, &released, |r| {
         let mut table = Table::new(&["RELEASED", "TOKEN", "FORMER HOLDER"], "");
@@ -229,5 +232,11 @@ async fn watch(global: &Global, client: &Client, kind: Kind, prefix: String, fro
 
 fn line(event: &WatchEvent) -> String {
     let session = event.session.map_or_else(|| "-".into(), |session| session.to_string());
-    format!("{}  {:<16} {}  session {session}  token {}", times::point(event.at_ms), event.what, event.name, event.token)
+    format!(
+        "{}  {:<16} {}  session {session}  token {}",
+        times::point(event.at_ms),
+        event.what,
+        event.name,
+        event.token
+    )
 }

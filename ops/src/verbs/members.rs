@@ -11,7 +11,7 @@ use crate::{
 
 /// List the members of the cluster
 #[derive(Debug, Args)]
-pub struct MembersArgs {
+pub(crate) struct MembersArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -23,18 +23,23 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: MembersArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: MembersArgs) -> Ended {
     let client = cluster::client(global)?;
     cluster::block_on(async {
         match args.verb {
             Verb::List => {
                 let members = client.admin().members().await.map_err(|e| failed(&e))?;
                 output::print(global.output, &members, |members| {
-                    let mut table = Table::new(&["ID", "HTTP", "GRPC", "PEER", "REACHABLE", "LEADS"], "no members");
+                    let mut table =
+                        Table::new(&["ID", "HTTP", "GRPC", "PEER", "REACHABLE", "LEADS"], "no members");
                     for member in members {
                         let leads: Vec<String> = member.leads.iter().map(u32::to_string).collect();
                         table.row([
-                            if member.this { format!("{} (answered)", member.id) } else { member.id.to_string() },
+                            if member.this {
+                                format!("{} (answered)", member.id)
+                            } else {
+                                member.id.to_string()
+                            },
                             member.http.clone(),
                             member.grpc.clone(),
                             member.peer.clone(),

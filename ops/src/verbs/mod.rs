@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
-pub mod completions;
-pub mod config;
-pub mod elect;
-pub mod groups;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod elect;
+pub(crate) mod groups;
 mod hold;
-pub mod lock;
-pub mod locks;
-pub mod members;
-pub mod node;
-pub mod partitions;
-pub mod sessions;
-pub mod snapshots;
+pub(crate) mod lock;
+pub(crate) mod locks;
+pub(crate) mod members;
+pub(crate) mod node;
+pub(crate) mod partitions;
+pub(crate) mod sessions;
+pub(crate) mod snapshots;
+pub(crate) mod storage;
+mod token_check;
 
 /// What a session's client says about itself, in one cell: label, host and process first, the rest as it comes.
 fn about(metadata: &BTreeMap<String, String>) -> String {

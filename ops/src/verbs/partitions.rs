@@ -14,7 +14,7 @@ use crate::{
 
 /// Show the partition map
 #[derive(Debug, Args)]
-pub struct PartitionsArgs {
+pub(crate) struct PartitionsArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -26,7 +26,7 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: PartitionsArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: PartitionsArgs) -> Ended {
     let client = cluster::client(global)?;
     cluster::block_on(async {
         match args.verb {

@@ -8,8 +8,7 @@ use crate::{
     cluster::{self, failed},
     failure::{self, Ended, Failure},
     output::{self, Table},
-    say,
-    times,
+    say, times,
 };
 
 const HELP: &str = "\
@@ -21,7 +20,7 @@ Examples:
 /// List, show and end sessions
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
-pub struct SessionsArgs {
+pub(crate) struct SessionsArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -46,7 +45,7 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: SessionsArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: SessionsArgs) -> Ended {
     let client = cluster::client(global)?;
     let admin = client.admin();
     cluster::block_on(async {

@@ -13,7 +13,7 @@ use crate::{
 
 /// List and take snapshots
 #[derive(Debug, Args)]
-pub struct SnapshotsArgs {
+pub(crate) struct SnapshotsArgs {
     #[command(subcommand)]
     verb: Verb,
 }
@@ -31,7 +31,7 @@ enum Verb {
 }
 
 /// Asks, shows.
-pub fn run(global: &Global, args: SnapshotsArgs) -> Ended {
+pub(crate) fn run(global: &Global, args: SnapshotsArgs) -> Ended {
     let client = cluster::client(global)?;
     let admin = client.admin();
     cluster::block_on(async {
@@ -46,7 +46,8 @@ pub fn run(global: &Global, args: SnapshotsArgs) -> Ended {
 }
 
 fn table(snapshots: &[SnapshotView]) -> String {
-    let mut table = Table::new(&["ID", "GROUP", "TAKEN", "LOG INDEX", "REVISION", "SIZE", "SHA-256"], "no snapshots");
+    let mut table =
+        Table::new(&["ID", "GROUP", "TAKEN", "LOG INDEX", "REVISION", "SIZE", "SHA-256"], "no snapshots");
     for snapshot in snapshots {
         table.row([
             snapshot.id.clone(),

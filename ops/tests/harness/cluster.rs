@@ -206,7 +206,8 @@ impl Cluster {
     /// Opens a session at a member and answers its id.
     #[track_caller]
     pub fn session(&self, member: u16, ttl_ms: u64) -> String {
-        let opened = post(&format!("{}/v1/sessions", self.http(member)), &json!({"ttl_ms": ttl_ms})).expect(201);
+        let opened =
+            post(&format!("{}/v1/sessions", self.http(member)), &json!({"ttl_ms": ttl_ms})).expect(201);
         opened["session"].as_str().unwrap().to_owned()
     }
 
@@ -257,5 +258,7 @@ pub fn children(parent: i32) -> Vec<i32> {
 }
 
 fn encoded(name: &str) -> String {
-    name.bytes().map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") }).collect()
+    name.bytes()
+        .map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") })
+        .collect()
 }

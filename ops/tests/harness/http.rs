@@ -41,7 +41,8 @@ pub fn delete(url: &str) -> Answer {
 }
 
 fn agent() -> ureq::Agent {
-    let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER_WITHIN));
+    let config =
+        ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER_WITHIN));
     config.build().into()
 }
 

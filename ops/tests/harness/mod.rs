@@ -3,7 +3,8 @@
 //!
 //! Knows processes and addresses. Does not know what any test is about.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod cluster;
 mod http;
