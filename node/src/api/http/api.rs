@@ -30,6 +30,17 @@ impl Api {
     }
 }
 
+/// Carries an operator's action to its end, also where its caller goes away meanwhile, so that the audit log tells how
+/// it ended. The endpoint bounds how long that takes.
+pub(crate) async fn to_the_end<T: 'static>(
+    action: impl Future<Output = Result<T, ApiError>> + 'static,
+) -> Result<T, Problem> {
+    match actix_web::rt::spawn(action).await {
+        Ok(answer) => answer.map_err(Problem::from),
+        Err(_) => Err(Problem::stopped_while_waiting()),
+    }
+}
+
 async fn until_stopped<T>(
     stopping: &CancellationToken,
     call: impl Future<Output = Result<T, ApiError>>,
@@ -66,5 +77,18 @@ mod tests {
         assert_eq!((&problem["code"], &problem["status"]), (&json!("unknown_outcome"), &json!(503)));
         let answered = until_stopped(&stopping, std::future::ready(Ok(7))).await;
         assert_eq!(answered, Ok(7), "an answer that is there goes first");
+    }
+
+    #[actix_web::test]
+    async fn an_action_ends_without_its_caller() {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let mut action = Box::pin(to_the_end(async move {
+            tokio::task::yield_now().await;
+            let _ = tell.send("done");
+            Ok(())
+        }));
+        assert!((&mut action).now_or_never().is_none(), "it has begun and is not done");
+        drop(action);
+        assert_eq!(told.await, Ok("done"));
     }
 }
