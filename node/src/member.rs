@@ -12,10 +12,7 @@ use tokio::{sync::watch, task::JoinSet};
 use self::parts::{Opened, Shared};
 use crate::{
     actors::ActorHost,
-    api::{
-        grpc::{self, GrpcOptions, GrpcServer},
-        http::{self, HttpOptions, HttpServer},
-    },
+    api::http::{self, HttpOptions, HttpServer},
     config::MemberConfig,
     endpoint::Endpoint,
     group::{bootstrap, steward},
