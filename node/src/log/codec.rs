@@ -1,0 +1,216 @@
+//! How a record of the log stands on disk: a version byte, a checksum, then postcard.
+//!
+//! The checksum covers the record's place (group, slot, index) as well, so that a record that turns up elsewhere is
+//! an error and not another group's entry. This module knows no file and no table.
+
+use std::fmt;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::group_number::GroupNumber;
+
+/// Version of the record format, the first byte of every record.
+const FORMAT: u8 = 1;
+/// Version byte and checksum.
+const HEADER_LEN: usize = 5;
+
+/// What a record is, within its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Slot {
+    /// The entry at an index.
+    Entry(u64),
+    /// The vote.
+    Vote,
+    /// The last entry known to be committed.
+    Committed,
+    /// The last purged entry.
+    Purged,
+}
+
+impl Slot {
+    /// Stable numbers that go into the checksum.
+    fn tag(self) -> (u8, u64) {
+        match self {
+            Slot::Entry(index) => (0, index),
+            Slot::Vote => (1, 0),
+            Slot::Committed => (2, 0),
+            Slot::Purged => (3, 0),
+        }
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slot::Entry(index) => write!(f, "entry {index}"),
+            Slot::Vote => f.write_str("the vote"),
+            Slot::Committed => f.write_str("the commit mark"),
+            Slot::Purged => f.write_str("the purge mark"),
+        }
+    }
+}
+
+/// Why a record cannot be written or read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{slot} of group {group} in the log {fault}; remove this member from the cluster and add it again with an empty folder"
+)]
+pub struct DamagedRecord {
+    /// The group.
+    pub group: GroupNumber,
+    /// Which of its records.
+    pub slot: Slot,
+    /// What is wrong with it.
+    pub fault: RecordFault,
+}
+
+/// What is wrong with a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordFault {
+    /// Fewer bytes than a header has.
+    #[error("is cut short ({len} bytes)")]
+    Short {
+        /// Its length.
+        len: usize,
+    },
+    /// Written by a newer version.
+    #[error("has format {found}, newer than the {FORMAT} this version knows")]
+    Format {
+        /// Its version byte.
+        found: u8,
+    },
+    /// The checksum does not match.
+    #[error("is damaged (checksum {stored:08x} stored, {computed:08x} computed)")]
+    Checksum {
+        /// What stands in the record.
+        stored: u32,
+        /// What its content gives.
+        computed: u32,
+    },
+    /// The checksum matches and still the content makes no sense.
+    #[error("cannot be decoded ({0})")]
+    Content(postcard::Error),
+    /// The entry says that it stands at another index.
+    #[error("says that it is entry {found}")]
+    OtherIndex {
+        /// The index inside.
+        found: u64,
+    },
+    /// There is no such record although its neighbours are there.
+    #[error("is missing")]
+    Missing,
+}
+
+fn checksum(group: GroupNumber, slot: Slot, content: &[u8]) -> u32 {
+    let (kind, index) = slot.tag();
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&group.get().to_le_bytes());
+    hasher.update(&[kind]);
+    hasher.update(&index.to_le_bytes());
+    hasher.update(content);
+    hasher.finalize()
+}
+
+/// Appends the record of `value` to `out` and gives `out` back.
+///
+/// # Errors
+/// [`RecordFault::Content`] when `value` cannot be encoded.
+pub(crate) fn seal<T: Serialize>(
+    group: GroupNumber,
+    slot: Slot,
+    value: &T,
+    mut out: Vec<u8>,
+) -> Result<Vec<u8>, DamagedRecord> {
+    let start = out.len();
+    out.push(FORMAT);
+    out.extend_from_slice(&[0; HEADER_LEN - 1]);
+    let mut out = postcard::to_extend(value, out).map_err(|err| DamagedRecord {
+        group,
+        slot,
+        fault: RecordFault::Content(err),
+    })?;
+    let sum = checksum(group, slot, &out[start + HEADER_LEN..]);
+    out[start + 1..start + HEADER_LEN].copy_from_slice(&sum.to_le_bytes());
+    Ok(out)
+}
+
+/// Reads the record back.
+///
+/// # Errors
+/// Any [`RecordFault`] but `OtherIndex` and `Missing`.
+pub(crate) fn unseal<T: DeserializeOwned>(
+    group: GroupNumber,
+    slot: Slot,
+    record: &[u8],
+) -> Result<T, DamagedRecord> {
+    let damaged = |fault| DamagedRecord { group, slot, fault };
+    let Some((header, content)) = record.split_first_chunk::<HEADER_LEN>() else {
+        return Err(damaged(RecordFault::Short { len: record.len() }));
+    };
+    let [format, sum @ ..] = *header;
+    if format > FORMAT {
+        return Err(damaged(RecordFault::Format { found: format }));
+    }
+    let stored = u32::from_le_bytes(sum);
+    let computed = checksum(group, slot, content);
+    if stored != computed || format != FORMAT {
+        return Err(damaged(RecordFault::Checksum { stored, computed }));
+    }
+    postcard::from_bytes(content).map_err(|err| damaged(RecordFault::Content(err)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(number: u32) -> GroupNumber {
+        GroupNumber::new(number).unwrap()
+    }
+
+    #[test]
+    fn records_survive_the_round_trip_behind_other_records() {
+        let out = seal(group(3), Slot::Entry(7), &"seven", Vec::new()).unwrap();
+        let first = out.len();
+        let out = seal(group(3), Slot::Entry(8), &"eight", out).unwrap();
+        assert_eq!(unseal::<String>(group(3), Slot::Entry(7), &out[..first]).unwrap(), "seven");
+        assert_eq!(unseal::<String>(group(3), Slot::Entry(8), &out[first..]).unwrap(), "eight");
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let good = seal(group(3), Slot::Entry(7), &"seven", Vec::new()).unwrap();
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(unseal::<String>(group(3), Slot::Entry(7), &bad).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_record_in_another_place_is_damaged() {
+        let record = seal(group(3), Slot::Entry(7), &"seven", Vec::new()).unwrap();
+        for (other, slot) in [(4, Slot::Entry(7)), (3, Slot::Entry(8)), (3, Slot::Vote)] {
+            let err = unseal::<String>(group(other), slot, &record).unwrap_err();
+            assert!(matches!(err.fault, RecordFault::Checksum { .. }));
+            assert!(err.to_string().starts_with(&format!("{slot} of group {other} in the log is damaged")));
+        }
+    }
+
+    /// Frozen: a change of these bytes is a new format.
+    #[test]
+    fn the_format_is_frozen() {
+        let record = seal(group(3), Slot::Entry(7), &1u64, Vec::new()).unwrap();
+        assert_eq!(record, [1, 67, 1, 188, 190, 1]);
+    }
+
+    #[test]
+    fn a_newer_format_is_named() {
+        let mut record = seal(group(3), Slot::Vote, &1u64, Vec::new()).unwrap();
+        record[0] = 9;
+        let err = unseal::<u64>(group(3), Slot::Vote, &record).unwrap_err();
+        assert!(
+            err.to_string().contains("the vote of group 3 in the log has format 9, newer than the 1"),
+            "{err}"
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! The log store against openraft's conformance suite, and against crashes, full disks and wrong folders.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // clippy allows them in tests, but not in what tests share
+
+#[path = "log_store/conformance.rs"]
+mod conformance;
+#[path = "log_store/crash.rs"]
+mod crash;
+#[path = "log_store/durability.rs"]
+mod durability;
+#[path = "log_store/failing_disk.rs"]
+mod failing_disk;
+#[path = "log_store/memory.rs"]
+mod memory;
+#[path = "log_store/opening.rs"]
+mod opening;
+#[path = "log_store/support.rs"]
+mod support;
