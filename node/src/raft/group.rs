@@ -12,10 +12,15 @@ use openraft::{
     BasicNode, Raft,
     async_runtime::watch::WatchReceiver,
     errors::{InitializeError as OpenraftInitializeError, RaftError},
+    metrics::WaitError,
     storage::RaftLogStorage,
 };
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet, time::timeout};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
 
 use super::{
     confirm::{Confirmer, NotLeader},
@@ -32,6 +37,9 @@ use super::{
     types::{LeaderId, MemberId, Reply, TypeConfig},
 };
 use crate::{meta::MetaTable, peer::transport::Transport};
+
+/// Pause before openraft is told once more of a snapshot.
+const SNAPSHOT_RETRY: Duration = Duration::from_millis(500);
 
 /// What a group is made of.
 #[derive(Clone, Debug)]
@@ -154,6 +162,8 @@ struct Inner {
     snapshot: tokio::sync::Mutex<()>,
     /// The tasks that belong to the group; they end with it.
     tasks: Mutex<JoinSet<()>>,
+    /// The task that tells who leads; it ends by itself when the Raft core has.
+    follow: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl fmt::Debug for RaftGroup {
@@ -204,7 +214,7 @@ impl RaftGroup {
             fatal,
             observer,
         };
-        tasks.spawn(follow.run());
+        let follow = tokio::spawn(follow.run());
         let inner = Inner {
             id,
             member,
@@ -217,6 +227,7 @@ impl RaftGroup {
             fatal: fatal_now,
             snapshot: tokio::sync::Mutex::default(),
             tasks: Mutex::new(tasks),
+            follow: Mutex::new(Some(follow)),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -332,7 +343,8 @@ impl RaftGroup {
     /// Where the group stands.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
-        GroupStatus::of(&self.inner.raft.metrics().borrow_watched())
+        let applied = self.inner.state.last_applied();
+        GroupStatus::of(&self.inner.raft.metrics().borrow_watched(), applied)
     }
 
     /// Hands leadership to another voter, and waits until it has it.
@@ -371,17 +383,22 @@ impl RaftGroup {
         let Inner { id: group, raft, state, .. } = &*self.inner;
         let group = *group;
         let _one = self.inner.snapshot.lock().await;
-        if state.applied().borrow().is_none() {
+        if state.last_applied().is_none() {
             return Err(SnapshotError::Empty { group });
         }
         let stored = |err: std::io::Error| SnapshotError::Store { group, reason: err.to_string() };
-        let meta = state.save_snapshot().await.map_err(stored)?;
+        let meta = state.prepare_snapshot().await.map_err(stored)?;
         let last = meta.last_log_id.ok_or(SnapshotError::Empty { group })?;
-        // openraft has to know of it before it purges anything or sends it to others.
-        let mut metrics = raft.metrics();
-        while metrics.borrow_and_update().snapshot < Some(last) {
+        // openraft has to know of it before it purges anything or sends it to others. It takes no order while it is busy
+        // with another one, which then may have been too early.
+        loop {
             raft.trigger().snapshot().await.map_err(|_| SnapshotError::Stopped { group })?;
-            metrics.changed().await.map_err(|_| SnapshotError::Stopped { group })?;
+            let wait = raft.wait(Some(SNAPSHOT_RETRY));
+            match wait.metrics(|now| now.snapshot >= Some(last), "the snapshot is known").await {
+                Ok(_) => break,
+                Err(WaitError::Timeout(..)) => {}
+                Err(WaitError::ShuttingDown) => return Err(SnapshotError::Stopped { group }),
+            }
         }
         Ok(super::machine::position(&last))
     }
@@ -400,6 +417,11 @@ impl RaftGroup {
     pub async fn shutdown(&self) {
         // It fails only where the core has ended before, which is what was wanted.
         self.inner.raft.shutdown().await.ok();
+        let follow = self.inner.follow.lock().take();
+        if let Some(follow) = follow {
+            // A panic in it would have ended the process or been logged by its hook.
+            follow.await.ok();
+        }
         let mut tasks = std::mem::take(&mut *self.inner.tasks.lock());
         tasks.shutdown().await;
     }

@@ -21,13 +21,6 @@ pub struct MemorySnapshots {
 }
 
 impl SnapshotStore {
-    /// What the newest snapshot covers.
-    pub(crate) fn meta(&self) -> Option<SnapshotMeta> {
-        match self {
-            SnapshotStore::Memory(store) => store.newest.lock().as_ref().map(|(meta, _)| meta.clone()),
-        }
-    }
-
     /// The newest snapshot.
     pub(crate) async fn current(&self) -> io::Result<Option<(SnapshotMeta, Bytes)>> {
         match self {

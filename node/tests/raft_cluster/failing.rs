@@ -1,7 +1,5 @@
 //! What ends a group for good, so that the process must start again from its log.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use holdfast_node::raft::propose::ProposeError;
 
@@ -44,7 +42,9 @@ async fn a_group_that_is_stopped_on_purpose_is_not_fatal() {
     let leader = cluster.leader(META).await;
     let group = leader.group(META);
     group.shutdown().await;
-    assert!(tokio::time::timeout(Duration::from_millis(50), group.fatal().wait_for(Option::is_some)).await.is_err());
+    let mut fatal = group.fatal();
+    let ended = tokio::time::timeout(PATIENCE, fatal.wait_for(Option::is_some)).await.unwrap();
+    assert!(ended.is_err(), "{ended:?}");
     assert_eq!(group.propose(line(1)).await, Err(ProposeError::Stopped));
     assert!(group.confirm_leadership().await.is_err());
     assert!(!group.leadership().borrow().here);

@@ -74,13 +74,19 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 /// Remembers what it was told.
 #[derive(Debug)]
 pub(crate) struct Recorded<A> {
-    pub(crate) applied: Mutex<Vec<(Position, A)>>,
+    applied: Mutex<Vec<(Position, A)>>,
     pub(crate) restored: AtomicUsize,
 }
 
 impl<A> Default for Recorded<A> {
     fn default() -> Self {
         Self { applied: Mutex::default(), restored: AtomicUsize::default() }
+    }
+}
+
+impl<A: Clone> Recorded<A> {
+    pub(crate) fn seen(&self) -> Vec<(Position, A)> {
+        self.applied.lock().clone()
     }
 }
 
