@@ -9,3 +9,4 @@ pub mod log;
 pub mod meta;
 pub mod peer;
 pub mod raft;
+pub mod snapshot;

@@ -16,8 +16,9 @@ use actix::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{
+    durable_folder::sync_folder,
     error::{FailureSignal, LogFailure, OpenGroupError, OpenLogError},
-    folder_lock::{self, FolderLock},
+    folder_lock::FolderLock,
     group_number::GroupNumber,
     handle::{LogHandle, PumpSink},
     identity::LogIdentity,
@@ -92,8 +93,7 @@ impl LogActor {
         let path = schema::log_path(&folder);
         let writer = schema::open_writer(&path, &identity, size_limit_bytes)?;
         let reader = schema::open_reader(&path)?;
-        folder_lock::sync_folder(&folder)
-            .map_err(|source| OpenLogError::Folder { path: folder.clone(), source })?;
+        sync_folder(&folder).map_err(|source| OpenLogError::Folder { path: folder.clone(), source })?;
         let (queue, orders) = mpsc::channel(QUEUE_OPS);
         let shared = Arc::new(Shared { failure: FailureSignal::new(), counters: Counters::default() });
         let pump = Pump::new(orders, Arc::clone(&shared), on_commit, Arc::clone(&lock));

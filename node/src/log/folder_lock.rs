@@ -1,12 +1,12 @@
 //! The lock on a member's folder: one process at a time, released by the system however the process ends.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions, TryLockError},
     io::{self, Read, Seek, Write},
     path::Path,
 };
 
-use super::error::OpenLogError;
+use super::{durable_folder::make_folder, error::OpenLogError};
 
 /// Name of the lock file within the folder. It stays behind; only the lock on it counts.
 const LOCK_FILE: &str = "lock";
@@ -21,8 +21,7 @@ impl FolderLock {
     /// Makes the folder if need be and locks it.
     pub(crate) fn acquire(folder: &Path) -> Result<FolderLock, OpenLogError> {
         let unusable = |source: io::Error| OpenLogError::Folder { path: folder.to_owned(), source };
-        fs::create_dir_all(folder).map_err(unusable)?;
-        sync_folder(folder.parent().unwrap_or(folder)).map_err(unusable)?;
+        make_folder(folder).map_err(unusable)?;
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -48,10 +47,4 @@ impl FolderLock {
         file.write_all(std::process::id().to_string().as_bytes()).map_err(unusable)?;
         Ok(FolderLock { _file: file })
     }
-}
-
-/// Makes the names in `folder` durable.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    File::open(folder)?.sync_all()
 }

@@ -24,6 +24,7 @@ pub mod memory;
 pub mod opener;
 pub mod stats;
 
+pub(crate) mod durable_folder;
 mod folder_lock;
 mod image;
 mod load;

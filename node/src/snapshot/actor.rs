@@ -1,0 +1,235 @@
+//! The snapshots of one group: periodic and on demand to the store, and openraft's own for the log.
+//!
+//! A thin shell around [`SnapshotSchedule`] and [`Compaction`], which decide; it only carries out and answers.
+
+use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{
+    catalog::{CatalogError, SnapshotCatalog},
+    compaction::Compaction,
+    manifest::Manifest,
+    raft_target::CompactionTarget,
+    schedule::{Ended, SnapshotSchedule},
+    source::{CaptureError, SnapshotSource},
+};
+use crate::{log::group_number::GroupNumber, raft::types::MemberId};
+
+/// Requests that may wait in the mailbox: snapshots are asked for by people and by moves, a few at a time. Beyond it the
+/// sender waits.
+const MAILBOX: usize = 64;
+/// Requests that may wait for the next snapshot; all of them are answered by it. Beyond it they are refused.
+const WAITERS: usize = 1_024;
+/// How often the actor looks whether something is due. At 100,000 entries per second a snapshot comes two ticks late.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The wall clock: milliseconds since 1970. Injected, because simulations have their own.
+pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// What a group's snapshotter works with.
+#[derive(Clone)]
+pub struct SnapshotterOptions {
+    /// The group.
+    pub group: GroupNumber,
+    /// This member.
+    pub member: MemberId,
+    /// Gives the state.
+    pub source: Arc<dyn SnapshotSource>,
+    /// Where snapshots go.
+    pub catalog: SnapshotCatalog,
+    /// The log that is compacted.
+    pub target: Arc<dyn CompactionTarget>,
+    /// Time between two snapshots to the store; none: only on demand.
+    pub interval: Option<Duration>,
+    /// How many snapshots of the group stay in the store.
+    pub keep: NonZeroUsize,
+    /// Says when a snapshot was taken.
+    pub clock: WallClock,
+}
+
+impl fmt::Debug for SnapshotterOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SnapshotterOptions").field("group", &self.group).finish_non_exhaustive()
+    }
+}
+
+/// Why a snapshot was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnapshotError {
+    /// The group did not give its state.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// The store did not take it, or damaged it.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The member is going down.
+    #[error("the member is stopping; ask another one")]
+    Stopping,
+    /// Too many wait already.
+    #[error("{WAITERS} requests wait for the next snapshot of group {group} already; try again later")]
+    TooManyWaiting {
+        /// The group.
+        group: GroupNumber,
+    },
+}
+
+impl SnapshotError {
+    /// Whether the same call may succeed later without anybody changing anything.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        match self {
+            SnapshotError::Capture(_) | SnapshotError::Stopping | SnapshotError::TooManyWaiting { .. } => {
+                true
+            }
+            SnapshotError::Catalog(err) => err.retryable(),
+        }
+    }
+}
+
+type Answer = Result<Manifest, SnapshotError>;
+
+/// The actor.
+pub struct Snapshotter {
+    options: SnapshotterOptions,
+    started: Instant,
+    schedule: SnapshotSchedule,
+    compaction: Compaction,
+    compacting: bool,
+    /// Who is answered by the next snapshot.
+    waiting: Vec<oneshot::Sender<Answer>>,
+}
+
+impl fmt::Debug for Snapshotter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshotter").field("group", &self.options.group).finish_non_exhaustive()
+    }
+}
+
+impl Snapshotter {
+    /// A snapshotter whose first interval begins now.
+    #[must_use]
+    pub fn new(options: SnapshotterOptions) -> Snapshotter {
+        let schedule = SnapshotSchedule::new(options.interval, Duration::ZERO);
+        Snapshotter {
+            options,
+            started: Instant::now(),
+            schedule,
+            compaction: Compaction::default(),
+            compacting: false,
+            waiting: Vec::new(),
+        }
+    }
+
+    fn tick(&mut self, ctx: &mut Context<Self>) {
+        self.begin_if_due(ctx);
+        self.compact(ctx);
+    }
+
+    fn begin_if_due(&mut self, ctx: &mut Context<Self>) {
+        if !self.schedule.begin(self.started.elapsed()) {
+            return;
+        }
+        let served = std::mem::take(&mut self.waiting);
+        let taking = take(self.options.clone()).into_actor(self);
+        ctx.spawn(taking.map(move |answer, act, ctx| act.ended(answer, served, ctx)));
+    }
+
+    fn ended(&mut self, answer: Answer, served: Vec<oneshot::Sender<Answer>>, ctx: &mut Context<Self>) {
+        let group = self.options.group;
+        let how = match &answer {
+            Ok(manifest) => {
+                tracing::info!(%group, snapshot = %manifest.snapshot, bytes = manifest.size_bytes, "took a snapshot");
+                Ended::Taken
+            }
+            Err(SnapshotError::Capture(CaptureError::NotLeader { .. })) => Ended::NotMine,
+            Err(err) => {
+                tracing::warn!(%group, error = %err, "a snapshot failed");
+                Ended::Failed
+            }
+        };
+        self.schedule.ended(how, self.started.elapsed());
+        for waiter in served {
+            // Whoever asked may have gone away.
+            drop(waiter.send(answer.clone()));
+        }
+        self.begin_if_due(ctx);
+    }
+
+    fn compact(&mut self, ctx: &mut Context<Self>) {
+        if self.compacting {
+            return;
+        }
+        let target = Arc::clone(&self.options.target);
+        let step = self.compaction.step(target.progress());
+        if !step.build_snapshot && step.purge_upto.is_none() {
+            return;
+        }
+        self.compacting = true;
+        let act = async move {
+            if step.build_snapshot {
+                target.build_snapshot().await?;
+            }
+            match step.purge_upto {
+                Some(upto) => target.purge(upto).await,
+                None => Ok(()),
+            }
+        };
+        ctx.spawn(act.into_actor(self).map(|result, act, _ctx| {
+            act.compacting = false;
+            if let Err(err) = result {
+                tracing::warn!(group = %act.options.group, error = %err, "cannot compact the log");
+            }
+        }));
+    }
+}
+
+/// Takes one snapshot, and deletes older ones once it is known to be whole.
+async fn take(options: SnapshotterOptions) -> Answer {
+    let SnapshotterOptions { group, member, source, catalog, keep, clock, .. } = options;
+    let capture = source.capture().await?;
+    let manifest = catalog.write(group, &capture, member, clock()).await?;
+    catalog.verify(&manifest).await?;
+    match catalog.prune(group, keep, clock(), Some(&manifest.snapshot)).await {
+        Ok(deleted) if deleted.is_empty() => {}
+        Ok(deleted) => tracing::info!(%group, count = deleted.len(), "deleted old snapshots"),
+        // The snapshot itself is good; the next one prunes again.
+        Err(err) => tracing::warn!(%group, error = %err, "cannot delete old snapshots"),
+    }
+    Ok(manifest)
+}
+
+impl Actor for Snapshotter {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        ctx.set_mailbox_capacity(MAILBOX);
+        ctx.run_interval(TICK, |act, ctx| act.tick(ctx));
+    }
+}
+
+/// Asks for a snapshot of the state as of now or later; answers once it is whole in the store.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "Result<Manifest, SnapshotError>")]
+pub struct TakeSnapshot;
+
+impl Handler<TakeSnapshot> for Snapshotter {
+    type Result = ResponseFuture<Answer>;
+
+    fn handle(&mut self, _: TakeSnapshot, ctx: &mut Context<Self>) -> Self::Result {
+        self.waiting.retain(|waiter| !waiter.is_closed());
+        if self.waiting.len() >= WAITERS {
+            let group = self.options.group;
+            return Box::pin(async move { Err(SnapshotError::TooManyWaiting { group }) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.push(sender);
+        self.schedule.request();
+        self.begin_if_due(ctx);
+        Box::pin(async move { receiver.await.unwrap_or(Err(SnapshotError::Stopping)) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! The snapshots of a cluster in a store: `cluster/<id>/group/<g>/<snapshot>/{data,manifest.json}`.
+//!
+//! The manifest is written last and only once, so what a listing shows is whole; and it is deleted first.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroUsize,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+
+use super::{
+    manifest::{
+        DATA_OBJECT, MANIFEST_OBJECT, Manifest, ManifestFault, SnapshotId, cluster_prefix, group_prefix,
+        sha256_hex,
+    },
+    retention,
+    source::Capture,
+    store::{ObjectName, PutMode, SnapshotStore, StoreError},
+};
+use crate::{
+    log::{group_number::GroupNumber, identity::ClusterId},
+    raft::types::MemberId,
+};
+
+/// Why the catalog did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    /// The store did not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The data are not what the manifest says.
+    #[error(
+        "the snapshot {snapshot} of group {group} is damaged: {fault}; take a new one, and restore from an older one"
+    )]
+    Damaged {
+        /// The group.
+        group: GroupNumber,
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// What is wrong.
+        fault: DataFault,
+    },
+    /// There is no such snapshot.
+    #[error(
+        "there is no usable snapshot {snapshot} of group {group}; `holdfast snapshots list` shows those there are"
+    )]
+    Unknown {
+        /// The group.
+        group: GroupNumber,
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+    /// The manifest cannot be used.
+    #[error("the manifest {object} cannot be used: {fault}")]
+    Manifest {
+        /// Where it stands.
+        object: ObjectName,
+        /// What is wrong.
+        fault: ManifestFault,
+    },
+}
+
+impl CatalogError {
+    /// Whether the same call may succeed later without anybody changing anything.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        match self {
+            CatalogError::Store(err) => err.retryable(),
+            CatalogError::Damaged { .. } | CatalogError::Unknown { .. } | CatalogError::Manifest { .. } => {
+                false
+            }
+        }
+    }
+}
+
+/// How data differ from their manifest.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DataFault {
+    /// Other length.
+    #[error("{found} bytes instead of {expected}")]
+    Size {
+        /// Bytes found.
+        found: u64,
+        /// Bytes in the manifest.
+        expected: u64,
+    },
+    /// Other content.
+    #[error("its checksum is {found} instead of {expected}")]
+    Checksum {
+        /// Of the data.
+        found: String,
+        /// In the manifest.
+        expected: String,
+    },
+    /// No data at all.
+    #[error("its data are missing")]
+    Missing,
+}
+
+/// The snapshots of one cluster. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct SnapshotCatalog {
+    store: Arc<dyn SnapshotStore>,
+    cluster: ClusterId,
+}
+
+impl SnapshotCatalog {
+    /// The snapshots of `cluster` in `store`.
+    #[must_use]
+    pub fn new(store: Arc<dyn SnapshotStore>, cluster: ClusterId) -> SnapshotCatalog {
+        SnapshotCatalog { store, cluster }
+    }
+
+    /// Writes a snapshot: the data, then the manifest. It exists once this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`] when the same member took one at the same millisecond and revision; else as the store.
+    pub async fn write(
+        &self,
+        group: GroupNumber,
+        capture: &Capture,
+        member: MemberId,
+        now_unix_ms: u64,
+    ) -> Result<Manifest, CatalogError> {
+        let manifest = Manifest::of(&self.cluster, group, capture, member, now_unix_ms);
+        let object = manifest.manifest_object()?;
+        let json = serde_json::to_vec_pretty(&manifest).map_err(|err| CatalogError::Manifest {
+            object: object.clone(),
+            fault: ManifestFault::Content { reason: err.to_string() },
+        })?;
+        self.store.put(&manifest.data_object()?, capture.data.clone(), PutMode::CreateOnly).await?;
+        self.store.put(&object, json.into(), PutMode::CreateOnly).await?;
+        Ok(manifest)
+    }
+
+    /// The snapshots of `group`, oldest first. Those whose manifest cannot be used are left out with a warning.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn list(&self, group: GroupNumber) -> Result<Vec<Manifest>, CatalogError> {
+        self.list_under(&group_prefix(&self.cluster, group)).await
+    }
+
+    /// The snapshots of all groups, by group, oldest first.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn list_all(&self) -> Result<BTreeMap<GroupNumber, Vec<Manifest>>, CatalogError> {
+        let mut groups: BTreeMap<GroupNumber, Vec<Manifest>> = BTreeMap::new();
+        for manifest in self.list_under(&cluster_prefix(&self.cluster)).await? {
+            groups.entry(manifest.group).or_default().push(manifest);
+        }
+        Ok(groups)
+    }
+
+    async fn list_under(&self, prefix: &str) -> Result<Vec<Manifest>, CatalogError> {
+        let mut manifests = Vec::new();
+        for info in self.store.list(prefix).await? {
+            if !info.name.as_str().ends_with(&format!("/{MANIFEST_OBJECT}")) {
+                continue;
+            }
+            match self.read_manifest(&info.name).await {
+                Ok(manifest) => manifests.push(manifest),
+                // Deleted since the listing.
+                Err(CatalogError::Store(StoreError::NotFound { .. })) => {}
+                Err(err @ CatalogError::Manifest { .. }) => {
+                    tracing::warn!(object = %info.name, error = %err, "left out a snapshot");
+                }
+                Err(err) => return Err(err),
+            }
+        }
+        manifests.sort_unstable_by(|left, right| left.age_order().cmp(&right.age_order()));
+        Ok(manifests)
+    }
+
+    /// One snapshot's manifest.
+    ///
+    /// # Errors
+    /// [`CatalogError::Unknown`], or as the store.
+    pub async fn find(&self, group: GroupNumber, snapshot: &SnapshotId) -> Result<Manifest, CatalogError> {
+        let object = format!("{}{snapshot}/{MANIFEST_OBJECT}", group_prefix(&self.cluster, group)).parse()?;
+        match self.read_manifest(&object).await {
+            Err(CatalogError::Store(StoreError::NotFound { .. })) => {
+                Err(CatalogError::Unknown { group, snapshot: snapshot.clone() })
+            }
+            result => result,
+        }
+    }
+
+    async fn read_manifest(&self, object: &ObjectName) -> Result<Manifest, CatalogError> {
+        let json = self.store.get(object).await?;
+        Manifest::decode(object, &json)
+            .map_err(|fault| CatalogError::Manifest { object: object.clone(), fault })
+    }
+
+    /// Reads a snapshot's data and checks them against the manifest.
+    ///
+    /// # Errors
+    /// [`CatalogError::Damaged`], or as the store.
+    pub async fn read(&self, manifest: &Manifest) -> Result<Bytes, CatalogError> {
+        let damaged = |fault| CatalogError::Damaged {
+            group: manifest.group,
+            snapshot: manifest.snapshot.clone(),
+            fault,
+        };
+        let data = match self.store.get(&manifest.data_object()?).await {
+            Ok(data) => data,
+            Err(StoreError::NotFound { .. }) => return Err(damaged(DataFault::Missing)),
+            Err(err) => return Err(err.into()),
+        };
+        let size = data.len() as u64;
+        if size != manifest.size_bytes {
+            return Err(damaged(DataFault::Size { found: size, expected: manifest.size_bytes }));
+        }
+        let sum = sha256_hex(&data);
+        if sum != manifest.sha256 {
+            return Err(damaged(DataFault::Checksum { found: sum, expected: manifest.sha256.clone() }));
+        }
+        Ok(data)
+    }
+
+    /// Checks that a snapshot's data are whole.
+    ///
+    /// # Errors
+    /// As [`SnapshotCatalog::read`].
+    pub async fn verify(&self, manifest: &Manifest) -> Result<(), CatalogError> {
+        self.read(manifest).await.map(|_data| ())
+    }
+
+    /// Deletes a snapshot: first the manifest, so that it does not exist any more, then the data.
+    ///
+    /// # Errors
+    /// As the store; what is left over is deleted by a later [`SnapshotCatalog::prune`].
+    pub async fn delete(&self, manifest: &Manifest) -> Result<(), CatalogError> {
+        self.store.delete(&manifest.manifest_object()?).await?;
+        self.store.delete(&manifest.data_object()?).await?;
+        Ok(())
+    }
+
+    /// Deletes all but the newest `keep` snapshots of `group`, but only if the newest is whole: as long as it is not, an
+    /// older one may be the last good one. `known_whole` was just verified and is not read again. Data of uploads that
+    /// never ended go as well. Returns what was deleted.
+    ///
+    /// # Errors
+    /// As [`SnapshotCatalog::read`] of the newest one.
+    pub async fn prune(
+        &self,
+        group: GroupNumber,
+        keep: NonZeroUsize,
+        now_unix_ms: u64,
+        known_whole: Option<&SnapshotId>,
+    ) -> Result<Vec<SnapshotId>, CatalogError> {
+        let manifests = self.list(group).await?;
+        let Some(newest) = manifests.last() else { return Ok(Vec::new()) };
+        if known_whole != Some(&newest.snapshot) {
+            self.verify(newest).await?;
+        }
+        let mut deleted = Vec::new();
+        for manifest in retention::expired(&manifests, keep) {
+            self.delete(manifest).await?;
+            deleted.push(manifest.snapshot.clone());
+        }
+        self.delete_orphans(group, now_unix_ms).await?;
+        Ok(deleted)
+    }
+
+    async fn delete_orphans(&self, group: GroupNumber, now_unix_ms: u64) -> Result<(), CatalogError> {
+        let prefix = group_prefix(&self.cluster, group);
+        let names: BTreeSet<ObjectName> =
+            self.store.list(&prefix).await?.into_iter().map(|info| info.name).collect();
+        for name in &names {
+            let Some(folder) = name.as_str().strip_suffix(&format!("/{DATA_OBJECT}")) else { continue };
+            let Ok(snapshot) = folder.trim_start_matches(&prefix).parse::<SnapshotId>() else { continue };
+            let manifest: ObjectName = format!("{folder}/{MANIFEST_OBJECT}").parse()?;
+            if !names.contains(&manifest) && retention::is_orphan(&snapshot, now_unix_ms) {
+                tracing::info!(object = %name, "deleted data of a snapshot that was never finished");
+                self.store.delete(name).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
