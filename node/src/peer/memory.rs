@@ -20,7 +20,10 @@ use super::{
     service::{Envelope, PeerService},
     transport::{Answer, AppendAnswers, CallError, LinkError, Question, SnapshotParcel, Transport},
 };
-use crate::raft::types::{AppendRequest, MemberId, SnapshotResponse};
+use crate::{
+    log::identity::ClusterId,
+    raft::types::{AppendRequest, MemberId, SnapshotResponse},
+};
 
 /// Messages of one stream that may be under way on a slow way; beyond it the sender waits.
 const UNDER_WAY: usize = 64;
@@ -65,8 +68,8 @@ impl MemoryNetwork {
 
     /// What a member of a cluster sends with. It need not have joined yet.
     #[must_use]
-    pub fn transport(&self, cluster: &str, member: MemberId, heard: Heard) -> MemoryTransport {
-        MemoryTransport { network: self.clone(), cluster: cluster.to_owned(), member, heard }
+    pub fn transport(&self, cluster: ClusterId, member: MemberId, heard: Heard) -> MemoryTransport {
+        MemoryTransport { network: self.clone(), cluster, member, heard }
     }
 
     /// Lets a member be reached.
@@ -134,7 +137,7 @@ impl Gate {
 #[derive(Clone, Debug)]
 pub struct MemoryTransport {
     network: MemoryNetwork,
-    cluster: String,
+    cluster: ClusterId,
     member: MemberId,
     heard: Heard,
 }

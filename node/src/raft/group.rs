@@ -30,13 +30,12 @@ use super::{
     observe::RaftObserver,
     propose::{ProposeError, Proposer},
     recorder::Recorder,
-    snapshots::SnapshotStore,
     status::GroupStatus,
     table::{Machine, Table},
     timing::{InvalidTiming, Timing},
     types::{LeaderId, MemberId, Reply, TypeConfig},
 };
-use crate::{meta::MetaTable, peer::transport::Transport};
+use crate::{meta::MetaTable, peer::transport::Transport, snapshot::local::RaftSnapshots};
 
 /// Pause before openraft is told once more of a snapshot.
 const SNAPSHOT_RETRY: Duration = Duration::from_millis(500);
@@ -51,7 +50,7 @@ pub struct GroupOptions {
     /// How patient its members are with each other; the same on all of them.
     pub timing: Timing,
     /// Where this member keeps the group's snapshot.
-    pub snapshots: SnapshotStore,
+    pub snapshots: RaftSnapshots,
     /// The way to the other members.
     pub transport: Arc<dyn Transport>,
     /// What is replicated, and who is told.

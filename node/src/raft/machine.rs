@@ -16,10 +16,10 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::{
-    snapshots::SnapshotStore,
     table::{Decoded, Machine, Sink, Table},
     types::{Entry, LogId, MemberId, Reply, SnapshotMeta, StoredMembership, TypeConfig},
 };
+use crate::snapshot::local::RaftSnapshots;
 
 /// Entries applied under one hold of the state's lock, so that readers get their turn in between.
 const APPLY_CHUNK: usize = 128;
@@ -40,7 +40,7 @@ pub(crate) struct State {
     inner: RwLock<Inner>,
     /// The last applied entry; raised after the sink has been told.
     applied: watch::Sender<Option<LogId>>,
-    snapshots: SnapshotStore,
+    snapshots: RaftSnapshots,
     /// A snapshot that was stored and that openraft is about to be told of.
     stored: Mutex<Option<(SnapshotMeta, Bytes)>>,
     sink: Sink,
@@ -56,7 +56,7 @@ struct Inner {
 }
 
 impl State {
-    pub(crate) fn new(machine: Machine, snapshots: SnapshotStore) -> Arc<Self> {
+    pub(crate) fn new(machine: Machine, snapshots: RaftSnapshots) -> Arc<Self> {
         let (table, sink) = machine.into_parts();
         let membership = StoredMembership::default();
         Arc::new(Self {
@@ -100,7 +100,7 @@ impl State {
             let state = Arc::clone(self);
             tokio::task::spawn_blocking(move || state.encode()).await.map_err(io::Error::other)??
         };
-        self.snapshots.save(&meta, bytes.clone()).await?;
+        self.snapshots.save(&meta, &bytes).await?;
         Ok((meta, bytes))
     }
 
@@ -230,6 +230,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         while let Some(chunk) = chunks.next().await {
             let entries = chunk.into_iter().collect::<Result<Vec<_>, _>>()?;
             self.state.apply(entries)?;
+            // Other tasks get their turn in a long run of entries.
+            tokio::task::consume_budget().await;
         }
         Ok(())
     }
@@ -249,13 +251,13 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
                 .await
                 .map_err(io::Error::other)??
         };
-        self.state.snapshots.save(meta, snapshot).await?;
+        self.state.snapshots.save(meta, &snapshot).await?;
         self.state.restore(meta, table, len);
         Ok(())
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Shot>, io::Error> {
-        let current = self.state.snapshots.current().await?;
+        let current = self.state.snapshots.load().await?;
         Ok(current.map(|(meta, snapshot)| Shot { meta, snapshot }))
     }
 }

@@ -14,12 +14,12 @@ pub mod leadership;
 pub mod observe;
 pub mod propose;
 pub mod sink;
-pub mod snapshots;
 pub mod status;
 pub mod table;
 pub mod timing;
 pub mod types;
 
+mod compaction;
 mod deadline;
 mod machine;
 mod network;

@@ -110,7 +110,8 @@ async fn too_many_commands_are_refused_and_the_others_go_on() {
     let group = leader.group(META);
     // Nothing can be agreed on, so that commands pile up.
     cluster.isolate(leader.id, true);
-    let mut waiting: FuturesUnordered<_> = (0..PENDING_UNITS as u64).map(|n| group.propose(line(n))).collect();
+    let mut waiting: FuturesUnordered<_> =
+        (0..PENDING_UNITS as u64).map(|n| group.propose(line(n))).collect();
     assert!(futures::poll!(waiting.next()).is_pending());
     assert_eq!(group.propose(line(0)).await, Err(ProposeError::Overloaded));
     cluster.isolate(leader.id, false);

@@ -19,7 +19,7 @@ use holdfast_node::{
 };
 use tokio::net::{TcpListener, TcpStream};
 
-use super::support::{CLUSTER, PATIENCE, eventually};
+use super::support::{PATIENCE, cluster, eventually};
 
 /// Never answers `wait`, echoes anything else, and counts what it works on.
 #[derive(Debug, Default)]
@@ -53,14 +53,14 @@ impl CallHandler for Slow {
 
 /// Both transports, to a member 2 that is slow.
 async fn both(slow: &Arc<Slow>) -> (Vec<Arc<dyn Transport>>, PeerServer, MemoryNetwork) {
-    let service = PeerService::new(CLUSTER, 2, Arc::clone(slow) as _, Heard::new());
+    let service = PeerService::new(cluster(), 2, Arc::clone(slow) as _, Heard::new());
     let network = MemoryNetwork::new();
     network.join(service.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = PeerServer::start(listener, service).unwrap();
-    let grpc = GrpcTransport::new(CLUSTER, 1, Heard::new());
+    let grpc = GrpcTransport::new(cluster(), 1, Heard::new());
     grpc.learn(2, &server.address().to_string());
-    let memory = network.transport(CLUSTER, 1, Heard::new());
+    let memory = network.transport(cluster(), 1, Heard::new());
     (vec![Arc::new(grpc), Arc::new(memory)], server, network)
 }
 
@@ -104,8 +104,10 @@ async fn thousands_of_calls_wait_on_one_connection() {
 async fn a_call_to_a_member_that_dies_has_an_unknown_end() {
     let slow = Arc::new(Slow::default());
     let (transports, server, network) = both(&slow).await;
-    let calls: Vec<_> =
-        transports.iter().map(|transport| tokio::spawn(transport.call(2, Bytes::from_static(b"wait")))).collect();
+    let calls: Vec<_> = transports
+        .iter()
+        .map(|transport| tokio::spawn(transport.call(2, Bytes::from_static(b"wait"))))
+        .collect();
     eventually("both arrive", || slow.working.load(Ordering::SeqCst) == 2).await;
     network.leave(2);
     server.stop().await;
@@ -148,12 +150,14 @@ async fn a_member_that_falls_silent_is_noticed_within_two_seconds() {
     let slow = Arc::new(Slow::default());
     let (_, server, network) = both(&slow).await;
     let (address, silent) = silent_proxy(server.address()).await;
-    let grpc = GrpcTransport::new(CLUSTER, 1, Heard::new());
+    let grpc = GrpcTransport::new(cluster(), 1, Heard::new());
     grpc.learn(2, &address.to_string());
-    let memory = network.transport(CLUSTER, 1, Heard::new());
+    let memory = network.transport(cluster(), 1, Heard::new());
     let transports: [Arc<dyn Transport>; 2] = [Arc::new(grpc), Arc::new(memory)];
-    let calls: Vec<_> =
-        transports.iter().map(|transport| tokio::spawn(transport.call(2, Bytes::from_static(b"wait")))).collect();
+    let calls: Vec<_> = transports
+        .iter()
+        .map(|transport| tokio::spawn(transport.call(2, Bytes::from_static(b"wait"))))
+        .collect();
     eventually("both arrive", || slow.working.load(Ordering::SeqCst) == 2).await;
 
     silent.send_replace(true);
@@ -170,8 +174,8 @@ async fn a_member_that_falls_silent_is_noticed_within_two_seconds() {
 async fn a_request_that_never_left_is_not_delivered() {
     let slow = Arc::new(Slow::default());
     let network = MemoryNetwork::new();
-    network.join(PeerService::new(CLUSTER, 2, Arc::clone(&slow) as _, Heard::new()));
-    let transport = network.transport(CLUSTER, 1, Heard::new());
+    network.join(PeerService::new(cluster(), 2, Arc::clone(&slow) as _, Heard::new()));
+    let transport = network.transport(cluster(), 1, Heard::new());
     network.set_way(1, 2, Way { cut: true, delay: Duration::ZERO });
     let lost = transport.call(2, Bytes::from_static(b"x")).await.unwrap_err();
     assert!(lost.not_delivered(), "{lost}");

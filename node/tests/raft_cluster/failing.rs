@@ -15,7 +15,8 @@ async fn a_dying_disk_is_fatal_and_the_others_go_on() {
     disk.break_disk("no space left");
     let unanswered = leader.group(META).propose(line(1)).await.unwrap_err();
     assert!(matches!(unanswered, ProposeError::Unknown | ProposeError::Stopped), "{unanswered}");
-    let failed = tokio::time::timeout(PATIENCE, fatal.wait_for(Option::is_some)).await.unwrap().unwrap().clone();
+    let failed =
+        tokio::time::timeout(PATIENCE, fatal.wait_for(Option::is_some)).await.unwrap().unwrap().clone();
     let text = failed.unwrap().to_string();
     assert!(text.contains("group 0") && text.contains("no space left"), "{text}");
     assert!(!leader.group(META).leadership().borrow().here);
@@ -32,7 +33,8 @@ async fn a_command_that_cannot_be_read_is_fatal_and_never_skipped() {
     let mut fatal = leader.group(META).fatal();
     let proposed = leader.group(META).propose(Bytes::from_static(b"\x63nonsense")).await;
     assert_eq!(proposed, Err(ProposeError::Unknown));
-    let failed = tokio::time::timeout(PATIENCE, fatal.wait_for(Option::is_some)).await.unwrap().unwrap().clone();
+    let failed =
+        tokio::time::timeout(PATIENCE, fatal.wait_for(Option::is_some)).await.unwrap().unwrap().clone();
     assert!(failed.unwrap().to_string().contains("cannot read"));
 }
 

@@ -8,6 +8,7 @@ use std::{
 
 use futures::future::join_all;
 use holdfast_locktable::ids::Term;
+use holdfast_node::peer::memory::Way;
 use holdfast_node::raft::{confirm::NotLeader, group::TransferError, propose::ProposeError};
 
 use super::support::{Cluster, LOCKS, META, eventually, line, lines, timing};
@@ -95,6 +96,30 @@ async fn a_hundred_proofs_take_few_rounds() {
     assert_eq!(proofs.into_iter().collect::<Result<BTreeSet<Term>, _>>().unwrap().len(), 1);
     let rounds = leader.observer.rounds.load(Ordering::SeqCst) - before;
     assert!(rounds <= 5, "{rounds} rounds");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proof_is_never_older_than_its_question() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let one_way = Duration::from_millis(10);
+    for other in cluster.others(leader.id) {
+        cluster.set_way(leader.id, other, Way { cut: false, delay: one_way });
+        cluster.set_way(other, leader.id, Way { cut: false, delay: one_way });
+    }
+    let group = leader.group(META);
+    // Questions at all points of the rounds that are under way: each waits for a whole one of its own.
+    for step in 0..10 {
+        let early = tokio::spawn({
+            let group = group.clone();
+            async move { group.confirm_leadership().await }
+        });
+        tokio::time::sleep(Duration::from_millis(2 * step)).await;
+        let asked = Instant::now();
+        group.confirm_leadership().await.unwrap();
+        assert!(asked.elapsed() >= one_way * 2, "at {step}: it took only {:?}", asked.elapsed());
+        early.await.unwrap().unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

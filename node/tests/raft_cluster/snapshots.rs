@@ -1,6 +1,6 @@
 //! Snapshots: for restarts, and for members that are too far behind the log.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use futures::future::join_all;
 use holdfast_node::raft::group::SnapshotError;
@@ -124,4 +124,49 @@ async fn a_group_that_never_began_has_no_snapshot() {
     assert!(lonely.propose(line(1)).await.unwrap_err().not_executed());
     lonely.shutdown().await;
     assert!(lonely.propose(line(1)).await.unwrap_err().not_executed());
+}
+
+/// Rule R21: a member that is cut off, or dies, while snapshots are taken, installed and relied on under load starts again
+/// and has everything.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_under_load_leave_members_that_start() {
+    let mut cluster = Cluster::in_memory(&[META]).await;
+    let victim = cluster.others(cluster.leader(META).await.id)[0];
+    let steady = cluster.others(victim);
+    let mut written = 0;
+    for round in 0..12_u64 {
+        let leader = cluster.leader_among(META, &steady).await;
+        let group = cluster.members[&leader].group(META).clone();
+        let load = join_all((0..200).map(|n| group.propose(big_line(written + n, 256))));
+        let compact = async {
+            for _ in 0..4 {
+                let covered = group.build_snapshot().await.unwrap().index;
+                group.purge_upto(covered.saturating_sub(10)).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        };
+        let disturb = async {
+            // Later each time, so that it hits another point of the installation.
+            cluster.isolate(victim, true);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            cluster.isolate(victim, false);
+            tokio::time::sleep(Duration::from_millis(round * 5)).await;
+        };
+        let (results, (), ()) = futures::join!(load, compact, disturb);
+        for result in results {
+            result.unwrap();
+        }
+        written += 200;
+        assert!(cluster.members.values().all(|member| member.group(META).fatal().borrow().is_none()));
+        cluster.kill(victim).await;
+        cluster.start(victim).await;
+    }
+    let leader = cluster.leader(META).await.id;
+    cluster.settle(META, leader).await;
+    for member in cluster.members.values() {
+        let mut seen = lines(member.group(META));
+        seen.sort_unstable();
+        assert_eq!(seen, (0..written).collect::<Vec<_>>(), "member {}", member.id);
+        assert!(member.group(META).fatal().borrow().is_none());
+    }
 }

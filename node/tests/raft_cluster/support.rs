@@ -19,13 +19,14 @@ use holdfast_locktable::{
     outcome::Applied,
     table::{LockTable, Position},
 };
+use holdfast_node::snapshot::local::{MemorySnapshots, RaftSnapshots};
 use holdfast_node::{
     actors::{ActorHost, Role},
     log::{
         actor::{CloseLog, LogActor, LogOptions},
         group_number::GroupNumber,
         handle::LogHandle,
-        identity::LogIdentity,
+        identity::{ClusterId, LogIdentity},
         memory::{FlushMode, MemoryLog},
         opener::LogOpener,
     },
@@ -37,7 +38,6 @@ use holdfast_node::{
         group::{GroupOptions, RaftGroup},
         observe::RaftObserver,
         sink::ApplySink,
-        snapshots::{MemorySnapshots, SnapshotStore},
         table::Machine,
         timing::Timing,
         types::MemberId,
@@ -47,11 +47,14 @@ use holdfast_partitioner::GroupId;
 use parking_lot::Mutex;
 use tokio::{net::TcpListener, time::Instant};
 
-pub(crate) const CLUSTER: &str = "test";
 pub(crate) const META: GroupId = GroupId::META;
 pub(crate) const LOCKS: GroupId = GroupId(1);
 /// How long anything may take that is expected to happen. Generous: other tests share the cores.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn cluster() -> ClusterId {
+    "test".parse().unwrap()
+}
 
 /// Fast enough for tests, slow enough for busy cores.
 pub(crate) fn timing() -> Timing {
@@ -176,7 +179,7 @@ pub(crate) struct Cluster {
     pub(crate) disks: BTreeMap<MemberId, Disk>,
     pub(crate) network: Option<MemoryNetwork>,
     group_ids: Vec<GroupId>,
-    snapshots: BTreeMap<(MemberId, GroupId), MemorySnapshots>,
+    snapshots: BTreeMap<MemberId, MemorySnapshots>,
     addresses: BTreeMap<MemberId, String>,
     actors: ActorHost,
 }
@@ -224,7 +227,7 @@ impl Cluster {
     /// Starts a member, again or for the first time.
     pub(crate) async fn start(&mut self, id: MemberId) {
         let heard = Heard::new();
-        let service = PeerService::new(CLUSTER, id, Arc::new(Echo), heard.clone());
+        let service = PeerService::new(cluster(), id, Arc::new(Echo), heard.clone());
         let (transport, server) = self.connect(id, &service, heard).await;
         let log = self.open_log(id).await;
         let mut member = Member {
@@ -251,7 +254,7 @@ impl Cluster {
                 id: group,
                 member: id,
                 timing: timing(),
-                snapshots: self.snapshot_store(id, group),
+                snapshots: self.snapshots(id, group),
                 transport: Arc::clone(&member.transport),
                 machine,
                 observer: Arc::clone(&member.observer) as _,
@@ -263,8 +266,12 @@ impl Cluster {
         self.members.insert(id, member);
     }
 
-    fn snapshot_store(&mut self, id: MemberId, group: GroupId) -> SnapshotStore {
-        SnapshotStore::Memory(self.snapshots.entry((id, group)).or_default().clone())
+    fn snapshots(&mut self, id: MemberId, group: GroupId) -> RaftSnapshots {
+        let group = GroupNumber::new(group.0).unwrap();
+        match &self.disks[&id] {
+            Disk::Memory(_) => RaftSnapshots::in_memory(self.snapshots.entry(id).or_default(), group),
+            Disk::Folder(folder) => RaftSnapshots::in_folder(folder.path(), group),
+        }
     }
 
     async fn connect(
@@ -275,14 +282,14 @@ impl Cluster {
     ) -> (Arc<dyn Transport>, Option<PeerServer>) {
         if let Some(network) = &self.network {
             network.join(service.clone());
-            return (Arc::new(network.transport(CLUSTER, id, heard)), None);
+            return (Arc::new(network.transport(cluster(), id, heard)), None);
         }
         let address = self.addresses.get(&id).cloned().unwrap_or("127.0.0.1:0".to_owned());
         let listener = TcpListener::bind(address).await.unwrap();
         let server = PeerServer::start(listener, service.clone()).unwrap();
         self.addresses.insert(id, server.address().to_string());
         // The others' addresses come with the group's membership.
-        (Arc::new(GrpcTransport::new(CLUSTER, id, heard)), Some(server))
+        (Arc::new(GrpcTransport::new(cluster(), id, heard)), Some(server))
     }
 
     async fn open_log(&self, id: MemberId) -> OpenLog {
@@ -291,7 +298,7 @@ impl Cluster {
             Disk::Folder(folder) => {
                 let actor = LogActor::open(LogOptions {
                     folder: folder.path().to_owned(),
-                    identity: LogIdentity { cluster: CLUSTER.parse().unwrap(), member: id },
+                    identity: LogIdentity { cluster: cluster(), member: id },
                     size_limit_bytes: None,
                     on_commit: None,
                 })
@@ -349,6 +356,10 @@ impl Cluster {
         self.network.as_ref().unwrap().set_isolated(id, &self.ids, way);
     }
 
+    pub(crate) fn set_way(&self, from: MemberId, to: MemberId, way: Way) {
+        self.network.as_ref().unwrap().set_way(from, to, way);
+    }
+
     /// Waits until all running members have applied as much as this one has now.
     pub(crate) async fn settle(&self, group: GroupId, like: MemberId) {
         let applied = self.members[&like].group(group).status().applied;
@@ -396,7 +407,7 @@ pub(crate) async fn lonely_group(cluster: &Cluster) -> RaftGroup {
         id: META,
         member: 1,
         timing: timing(),
-        snapshots: SnapshotStore::Memory(MemorySnapshots::default()),
+        snapshots: RaftSnapshots::in_memory(&MemorySnapshots::default(), GroupNumber::new(0).unwrap()),
         transport: Arc::clone(&cluster.members[&1].transport),
         machine: Machine::Meta { table: MetaTable::new(), sink: Arc::new(Recorded::default()) },
         observer: Arc::new(Counting::default()),
