@@ -2,7 +2,7 @@
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::group::{RaftGroup, SnapshotError};
+use super::{fault::SnapshotError, group::RaftGroup};
 use crate::snapshot::{
     compaction::LogProgress,
     raft_target::{CompactionTarget, TargetStopped},

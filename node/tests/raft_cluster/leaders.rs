@@ -9,7 +9,7 @@ use std::{
 use futures::future::join_all;
 use holdfast_locktable::ids::Term;
 use holdfast_node::peer::memory::Way;
-use holdfast_node::raft::{confirm::NotLeader, group::TransferError, propose::ProposeError};
+use holdfast_node::raft::{confirm::NotLeader, fault::TransferError, propose::ProposeError};
 
 use super::support::{Cluster, LOCKS, META, eventually, line, lines, timing};
 

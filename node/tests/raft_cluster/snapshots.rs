@@ -3,7 +3,7 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use futures::future::join_all;
-use holdfast_node::raft::group::SnapshotError;
+use holdfast_node::raft::fault::SnapshotError;
 
 use super::support::{Cluster, META, big_line, eventually, line, lines};
 
@@ -163,6 +163,9 @@ async fn snapshots_under_load_leave_members_that_start() {
     }
     let leader = cluster.leader(META).await.id;
     cluster.settle(META, leader).await;
+    // It never takes one itself.
+    let installed = cluster.members[&victim].group(META).status().snapshot;
+    assert!(installed.is_some(), "no snapshot was ever installed");
     for member in cluster.members.values() {
         let mut seen = lines(member.group(META));
         seen.sort_unstable();
