@@ -11,7 +11,7 @@ use holdfast_partitioner::GroupId;
 use parking_lot::Mutex;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep_until, timeout},
+    time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,10 @@ use super::{
     service::{Envelope, PeerService},
     transport::{Answer, AppendAnswers, CallError, LinkError, Question, SnapshotParcel, Transport},
 };
-use crate::raft::types::{AppendRequest, MemberId, SnapshotResponse};
+use crate::{
+    log::identity::ClusterId,
+    raft::types::{AppendRequest, MemberId, SnapshotResponse},
+};
 
 /// Messages of one stream that may be under way on a slow way; beyond it the sender waits.
 const UNDER_WAY: usize = 64;
@@ -65,8 +68,8 @@ impl MemoryNetwork {
 
     /// What a member of a cluster sends with. It need not have joined yet.
     #[must_use]
-    pub fn transport(&self, cluster: &str, member: MemberId, heard: Heard) -> MemoryTransport {
-        MemoryTransport { network: self.clone(), cluster: cluster.to_owned(), member, heard }
+    pub fn transport(&self, cluster: ClusterId, member: MemberId, heard: Heard) -> MemoryTransport {
+        MemoryTransport { network: self.clone(), cluster, member, heard }
     }
 
     /// Lets a member be reached.
@@ -111,8 +114,11 @@ struct Gate(watch::Receiver<Way>);
 impl Gate {
     /// Returns when a message that is sent now has arrived.
     async fn pass(mut self) {
-        let arrives = Instant::now() + self.0.borrow().delay;
-        sleep_until(arrives).await;
+        let delay = self.0.borrow().delay;
+        // Even a sleep of no time at all would last until the next millisecond.
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
         // The network that holds the sender outlives its messages.
         self.0.wait_for(|way| !way.cut).await.ok();
     }
@@ -134,7 +140,7 @@ impl Gate {
 #[derive(Clone, Debug)]
 pub struct MemoryTransport {
     network: MemoryNetwork,
-    cluster: String,
+    cluster: ClusterId,
     member: MemberId,
     heard: Heard,
 }

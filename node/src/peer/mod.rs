@@ -12,6 +12,7 @@ pub mod service;
 pub mod transport;
 
 mod heard;
+mod told;
 
 pub use self::{
     grpc::{GrpcTransport, PeerServer},

@@ -12,9 +12,12 @@ use super::{
     heard::Heard,
     transport::{Answer, AppendAnswers, LinkError, Question, SnapshotParcel},
 };
-use crate::raft::{
-    group::RaftGroup,
-    types::{AppendRequest, MemberId, SnapshotResponse},
+use crate::{
+    log::identity::ClusterId,
+    raft::{
+        group::RaftGroup,
+        types::{AppendRequest, MemberId, SnapshotResponse},
+    },
 };
 
 /// Answers requests that other members pass on.
@@ -31,7 +34,7 @@ pub struct PeerService {
 
 #[derive(Debug)]
 struct Inner {
-    cluster: String,
+    cluster: ClusterId,
     member: MemberId,
     groups: RwLock<BTreeMap<GroupId, RaftGroup>>,
     handler: Arc<dyn CallHandler>,
@@ -42,7 +45,7 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// The sender's cluster.
-    pub cluster: String,
+    pub cluster: ClusterId,
     /// The sender.
     pub from: MemberId,
     /// Whom it is meant for.
@@ -54,17 +57,17 @@ pub struct Envelope {
 pub enum Misdirected {
     /// From another cluster.
     #[error(
-        "this is member {member} of cluster {cluster:?}, and the message is from member {from} of cluster {theirs:?}; check the cluster id and the peer addresses of both"
+        "this is member {member} of cluster \"{cluster}\", and the message is from member {from} of cluster \"{theirs}\"; check the cluster id and the peer addresses of both"
     )]
     OtherCluster {
         /// This member.
         member: MemberId,
         /// This member's cluster.
-        cluster: String,
+        cluster: ClusterId,
         /// The sender.
         from: MemberId,
         /// The sender's cluster.
-        theirs: String,
+        theirs: ClusterId,
     },
     /// For another member.
     #[error(
@@ -87,15 +90,14 @@ pub enum Misdirected {
 impl PeerService {
     /// A service without groups. `heard` is shared with the transport of the same member.
     #[must_use]
-    pub fn new(cluster: &str, member: MemberId, handler: Arc<dyn CallHandler>, heard: Heard) -> Self {
-        let cluster = cluster.to_owned();
+    pub fn new(cluster: ClusterId, member: MemberId, handler: Arc<dyn CallHandler>, heard: Heard) -> Self {
         let groups = RwLock::default();
         Self { inner: Arc::new(Inner { cluster, member, groups, handler, heard }) }
     }
 
     /// The cluster.
     #[must_use]
-    pub fn cluster(&self) -> &str {
+    pub fn cluster(&self) -> &ClusterId {
         &self.inner.cluster
     }
 

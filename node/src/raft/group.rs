@@ -12,13 +12,19 @@ use openraft::{
     BasicNode, Raft,
     async_runtime::watch::WatchReceiver,
     errors::{InitializeError as OpenraftInitializeError, RaftError},
+    metrics::WaitError,
     storage::RaftLogStorage,
 };
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet, time::timeout};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
 
 use super::{
     confirm::{Confirmer, NotLeader},
+    fault::{InitializeError, SnapshotError, StartError, TransferError},
     leadership::{Follow, GroupFatal, Leadership},
     machine::{State, StateMachine},
     network::GroupLinks,
@@ -27,10 +33,13 @@ use super::{
     recorder::Recorder,
     status::GroupStatus,
     table::{Machine, Table},
-    timing::{InvalidTiming, Timing},
+    timing::Timing,
     types::{LeaderId, MemberId, Reply, SnapshotMeta, TypeConfig},
 };
 use crate::{meta::MetaTable, peer::transport::Transport, snapshot::local::RaftSnapshots};
+
+/// Pause before openraft is told once more of a snapshot.
+const SNAPSHOT_RETRY: Duration = Duration::from_millis(500);
 
 /// What a group is made of.
 #[derive(Clone, Debug)]
@@ -49,86 +58,6 @@ pub struct GroupOptions {
     pub machine: Machine,
     /// Who keeps figures.
     pub observer: Arc<dyn RaftObserver>,
-}
-
-/// Why a group cannot start.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
-    /// The times contradict each other.
-    #[error(transparent)]
-    Timing(#[from] InvalidTiming),
-    /// Log or snapshot cannot be read, or do not fit each other.
-    #[error("group {group} cannot start from its log and snapshot: {reason}")]
-    Storage {
-        /// The group.
-        group: GroupId,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// Why a group cannot be given its first voters.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InitializeError {
-    /// This member is not among them.
-    #[error("member {member} cannot begin group {group} because it is not one of its voters")]
-    NotAVoter {
-        /// The group.
-        group: GroupId,
-        /// This member.
-        member: MemberId,
-    },
-    /// The group has stopped on this member.
-    #[error("the group has stopped on this member: {0}")]
-    Stopped(String),
-}
-
-/// Why leadership was not handed over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TransferError {
-    /// This member has none to give.
-    #[error("this member does not lead the group")]
-    NotLeader {
-        /// Who does, as far as this member knows.
-        leader: Option<MemberId>,
-    },
-    /// The other one can have none.
-    #[error("member {to} is not a voter of the group")]
-    NotAVoter {
-        /// The other one.
-        to: MemberId,
-    },
-    /// The other one did not take over in time. Whoever wins the next election leads.
-    #[error("member {to} did not take over in time")]
-    TimedOut {
-        /// The other one.
-        to: MemberId,
-    },
-}
-
-/// Why there is no new snapshot. The group goes on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SnapshotError {
-    /// It could not be stored.
-    #[error("the snapshot of group {group} cannot be stored: {reason}")]
-    Store {
-        /// The group.
-        group: GroupId,
-        /// What failed.
-        reason: String,
-    },
-    /// Nothing has been applied yet.
-    #[error("group {group} has nothing to take a snapshot of yet")]
-    Empty {
-        /// The group.
-        group: GroupId,
-    },
-    /// The group has stopped on this member.
-    #[error("group {group} has stopped on this member")]
-    Stopped {
-        /// The group.
-        group: GroupId,
-    },
 }
 
 /// One Raft group on this member. Clones are the same group.
@@ -153,6 +82,8 @@ struct Inner {
     snapshot: tokio::sync::Mutex<()>,
     /// The tasks that belong to the group; they end with it.
     tasks: Mutex<JoinSet<()>>,
+    /// The task that tells who leads; it ends by itself when the Raft core has.
+    follow: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl fmt::Debug for RaftGroup {
@@ -203,7 +134,7 @@ impl RaftGroup {
             fatal,
             observer,
         };
-        tasks.spawn(follow.run());
+        let follow = tokio::spawn(follow.run());
         let inner = Inner {
             id,
             member,
@@ -216,6 +147,7 @@ impl RaftGroup {
             fatal: fatal_now,
             snapshot: tokio::sync::Mutex::default(),
             tasks: Mutex::new(tasks),
+            follow: Mutex::new(Some(follow)),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -331,7 +263,8 @@ impl RaftGroup {
     /// Where the group stands.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
-        GroupStatus::of(&self.inner.raft.metrics().borrow_watched())
+        let applied = self.inner.state.last_applied();
+        GroupStatus::of(&self.inner.raft.metrics().borrow_watched(), applied)
     }
 
     /// Hands leadership to another voter, and waits until it has it.
@@ -370,17 +303,22 @@ impl RaftGroup {
         let Inner { id: group, raft, state, .. } = &*self.inner;
         let group = *group;
         let _one = self.inner.snapshot.lock().await;
-        if state.applied().borrow().is_none() {
+        if state.last_applied().is_none() {
             return Err(SnapshotError::Empty { group });
         }
         let stored = |err: std::io::Error| SnapshotError::Store { group, reason: err.to_string() };
-        let meta = state.save_snapshot().await.map_err(stored)?;
+        let meta = state.prepare_snapshot().await.map_err(stored)?;
         let last = meta.last_log_id.ok_or(SnapshotError::Empty { group })?;
-        // openraft has to know of it before it purges anything or sends it to others.
-        let mut metrics = raft.metrics();
-        while metrics.borrow_and_update().snapshot < Some(last) {
+        // openraft has to know of it before it purges anything or sends it to others. It takes no order while it is busy
+        // with another one, which then may have been too early.
+        loop {
             raft.trigger().snapshot().await.map_err(|_| SnapshotError::Stopped { group })?;
-            metrics.changed().await.map_err(|_| SnapshotError::Stopped { group })?;
+            let wait = raft.wait(Some(SNAPSHOT_RETRY));
+            match wait.metrics(|now| now.snapshot >= Some(last), "the snapshot is known").await {
+                Ok(_) => break,
+                Err(WaitError::Timeout(..)) => {}
+                Err(WaitError::ShuttingDown) => return Err(SnapshotError::Stopped { group }),
+            }
         }
         Ok(super::machine::position(&last))
     }
@@ -407,6 +345,11 @@ impl RaftGroup {
     pub async fn shutdown(&self) {
         // It fails only where the core has ended before, which is what was wanted.
         self.inner.raft.shutdown().await.ok();
+        let follow = self.inner.follow.lock().take();
+        if let Some(follow) = follow {
+            // A panic in it would have ended the process or been logged by its hook.
+            follow.await.ok();
+        }
         let mut tasks = std::mem::take(&mut *self.inner.tasks.lock());
         tasks.shutdown().await;
     }

@@ -12,7 +12,7 @@ use openraft::{
     EntryPayload, OptionalSend, RaftSnapshotBuilder,
     storage::{ApplyResponder, EntryResponder, RaftStateMachine, Snapshot},
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use super::{
@@ -41,6 +41,8 @@ pub(crate) struct State {
     /// The last applied entry; raised after the sink has been told.
     applied: watch::Sender<Option<LogId>>,
     snapshots: RaftSnapshots,
+    /// A snapshot that was stored and that openraft is about to be told of.
+    stored: Mutex<Option<(SnapshotMeta, Bytes)>>,
     sink: Sink,
 }
 
@@ -61,6 +63,7 @@ impl State {
             inner: RwLock::new(Inner { table, applied: None, membership, encoded_len: 0 }),
             applied: watch::Sender::new(None),
             snapshots,
+            stored: Mutex::new(None),
             sink,
         })
     }
@@ -76,11 +79,24 @@ impl State {
         self.applied.subscribe()
     }
 
+    /// The last applied entry.
+    pub(crate) fn last_applied(&self) -> Option<LogId> {
+        *self.applied.borrow()
+    }
+
+    /// Stores a snapshot of the present state, to be handed to openraft by the next [`Builder`]. It is on disk when this
+    /// returns.
+    pub(crate) async fn prepare_snapshot(self: &Arc<Self>) -> io::Result<SnapshotMeta> {
+        let (meta, bytes) = self.save_snapshot().await?;
+        *self.stored.lock() = Some((meta.clone(), bytes));
+        Ok(meta)
+    }
+
     /// Stores a snapshot of the present state. It is on disk when this returns.
-    pub(crate) async fn save_snapshot(self: &Arc<Self>) -> io::Result<SnapshotMeta> {
+    async fn save_snapshot(self: &Arc<Self>) -> io::Result<(SnapshotMeta, Bytes)> {
         let (meta, bytes) = self.capture().await?;
         self.snapshots.save(&meta, &bytes).await?;
-        Ok(meta)
+        Ok((meta, bytes))
     }
 
     /// The present state as bytes, with its place in the log.
@@ -218,6 +234,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         while let Some(chunk) = chunks.next().await {
             let entries = chunk.into_iter().collect::<Result<Vec<_>, _>>()?;
             self.state.apply(entries)?;
+            // Other tasks get their turn in a long run of entries.
+            tokio::task::consume_budget().await;
         }
         Ok(())
     }
@@ -248,10 +266,10 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 }
 
-/// Hands openraft the newest stored snapshot, and makes one where there is none.
+/// Hands openraft a snapshot: the one that [`State::prepare_snapshot`] has stored, otherwise a new one.
 ///
-/// Snapshots are taken by [`State::save_snapshot`] before openraft hears of them, because an error here would end the
-/// group, and a disk too full for a snapshot is no reason for that.
+/// An error here ends the group, so snapshots that are wanted and not needed are stored before openraft hears of them: a
+/// disk too full for a snapshot is no reason to stop.
 #[derive(Debug)]
 pub(crate) struct Builder {
     state: Arc<State>,
@@ -261,12 +279,11 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
     type SnapshotData = Bytes;
 
     async fn build_snapshot(&mut self) -> Result<Shot, io::Error> {
-        if self.state.snapshots.load().await?.is_none() {
-            self.state.save_snapshot().await?;
-        }
-        match self.state.snapshots.load().await? {
-            Some((meta, snapshot)) => Ok(Shot { meta, snapshot }),
-            None => Err(io::Error::other("the snapshot that was just stored is gone")),
-        }
+        let stored = self.state.stored.lock().take();
+        let (meta, snapshot) = match stored {
+            Some(stored) => stored,
+            None => self.state.save_snapshot().await?,
+        };
+        Ok(Shot { meta, snapshot })
     }
 }

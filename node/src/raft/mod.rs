@@ -9,6 +9,7 @@
 //! Knows how a command gets agreed on and applied. Does not know what it means: that is the table's matter.
 
 pub mod confirm;
+pub mod fault;
 pub mod group;
 pub mod leadership;
 pub mod observe;
@@ -19,6 +20,7 @@ pub mod table;
 pub mod timing;
 pub mod types;
 
+mod compaction;
 mod deadline;
 mod machine;
 mod network;

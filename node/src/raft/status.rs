@@ -3,7 +3,7 @@
 use holdfast_locktable::ids::Term;
 use openraft::RaftMetrics;
 
-use super::types::{MemberId, TypeConfig};
+use super::types::{LogId, MemberId, TypeConfig};
 
 /// Where a group stands, as one member sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,8 @@ pub struct VoterStatus {
 }
 
 impl GroupStatus {
-    pub(crate) fn of(metrics: &RaftMetrics<TypeConfig>) -> Self {
+    /// `applied` is the state's own word, which is ahead of openraft's.
+    pub(crate) fn of(metrics: &RaftMetrics<TypeConfig>, applied: Option<LogId>) -> Self {
         let voters = metrics.membership_config.membership().voter_ids().map(|member| VoterStatus {
             member,
             matched: metrics
@@ -54,7 +55,7 @@ impl GroupStatus {
             term: Term(metrics.current_term),
             last_log: metrics.last_log_index.unwrap_or(0),
             committed: metrics.local_committed.map_or(0, |id| id.index),
-            applied: metrics.last_applied.map_or(0, |id| id.index),
+            applied: applied.map_or(0, |id| id.index),
             snapshot: metrics.snapshot.map(|id| id.index),
             purged: metrics.purged.map(|id| id.index),
             voters: voters.collect(),

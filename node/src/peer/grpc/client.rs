@@ -23,9 +23,11 @@ use super::{
     },
 };
 use crate::{
+    log::identity::ClusterId,
     peer::{
         heard::Heard,
         service::Envelope,
+        told::LastTold,
         transport::{Answer, AppendAnswers, CallError, LinkError, Question, SnapshotParcel, Transport},
     },
     raft::types::{AppendRequest, MemberId, SnapshotResponse},
@@ -42,7 +44,7 @@ pub struct GrpcTransport {
 
 #[derive(Debug)]
 struct Inner {
-    cluster: String,
+    cluster: ClusterId,
     member: MemberId,
     peers: RwLock<BTreeMap<MemberId, Arc<Peer>>>,
     heard: Heard,
@@ -61,14 +63,14 @@ struct Peer {
     /// For snapshots.
     bulk: Link,
     heard: Heard,
+    refusals: LastTold,
 }
 
 impl GrpcTransport {
     /// A transport that knows nobody yet. `heard` is shared with the [`PeerService`](crate::peer::PeerService) of the
     /// same member.
     #[must_use]
-    pub fn new(cluster: &str, member: MemberId, heard: Heard) -> Self {
-        let cluster = cluster.to_owned();
+    pub fn new(cluster: ClusterId, member: MemberId, heard: Heard) -> Self {
         Self { inner: Arc::new(Inner { cluster, member, peers: RwLock::default(), heard }) }
     }
 
@@ -89,6 +91,7 @@ impl GrpcTransport {
             main: Link::new(to, address),
             bulk: Link::new(to, address),
             heard: heard.clone(),
+            refusals: LastTold::default(),
         };
         peers.insert(to, Arc::new(peer));
     }
@@ -104,13 +107,18 @@ impl Peer {
     fn failed(&self, link: &Link, made: Made, status: &Status) -> LinkError {
         let err = wire::link_error(self.to, status);
         match &err {
-            LinkError::Refused { reason, .. } => {
+            LinkError::Refused { reason, .. } if self.refusals.is_news(reason) => {
                 tracing::warn!(member = self.to, address = %self.address, %reason, "a member refused a message");
             }
+            LinkError::Refused { .. } | LinkError::TimedOut { .. } => {}
             LinkError::Unreachable { .. } | LinkError::Broken { .. } => link.broken(made),
-            LinkError::TimedOut { .. } => {}
         }
         err
+    }
+
+    fn answered(&self) {
+        self.heard.note(self.to);
+        self.refusals.forget();
     }
 
     fn broken(&self, reason: impl ToString) -> LinkError {
@@ -129,7 +137,7 @@ impl Peer {
     fn inbound(self: Arc<Self>, answers: Streaming<proto::Message>, made: Made) -> AppendAnswers {
         let answers = answers.map(move |answer| match answer {
             Ok(message) => {
-                self.heard.note(self.to);
+                self.answered();
                 wire::decode(&message.body).map_err(|err| self.broken(err))
             }
             Err(status) => Err(self.failed(&self.main, made, &status)),
@@ -157,7 +165,7 @@ impl Peer {
             let request = wire::stamp(&self.envelope, proto::Message { group: group.0, body });
             match client.ask(request).await {
                 Ok(response) => {
-                    self.heard.note(self.to);
+                    self.answered();
                     wire::decode(&response.into_inner().body).map_err(|err| self.broken(err))
                 }
                 Err(status) => Err(self.failed(&self.main, made, &status)),
@@ -215,7 +223,7 @@ impl Peer {
             .map_err(|err| CallError::NotDelivered { to, reason: err.to_string() })?;
         match client.call(wire::stamp(&self.envelope, proto::Request { body: request })).await {
             Ok(response) => {
-                self.heard.note(to);
+                self.answered();
                 Ok(response.into_inner().body)
             }
             Err(status) => match self.failed(&self.main, made, &status) {
@@ -234,7 +242,7 @@ impl Peer {
             let (mut client, made) = self.main.client().await?;
             match client.probe(wire::stamp(&self.envelope, proto::Nothing {})).await {
                 Ok(_) => {
-                    self.heard.note(self.to);
+                    self.answered();
                     Ok(())
                 }
                 Err(status) => Err(self.failed(&self.main, made, &status)),

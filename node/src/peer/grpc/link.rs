@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::{sync::Mutex, time::Instant};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 
 use super::{
@@ -33,88 +38,114 @@ pub(crate) struct Made(u64);
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// Connections made so far.
+    /// Attempts so far.
     made: u64,
+    /// Pause after the next attempt, should it fail.
+    pause: Duration,
 }
 
 #[derive(Debug)]
 enum Phase {
     /// Never tried, or given up as broken.
     Idle,
+    /// Being made. All who need it wait for the same attempt, which goes on also where one of them gives up.
+    Connecting(Attempt),
     /// Made. The channel makes it again by itself where it broke without being noticed here.
     Up(Channel),
     /// The last attempt failed; no other before `retry_at`.
-    Down { retry_at: Instant, pause: Duration, reason: String },
+    Down { retry_at: Instant, reason: String },
 }
+
+type Attempt = Shared<BoxFuture<'static, Result<Channel, String>>>;
 
 impl Link {
     pub(crate) fn new(to: MemberId, address: &str) -> Self {
-        Self { to, address: address.to_owned(), state: Mutex::new(State { phase: Phase::Idle, made: 0 }) }
+        let state = State { phase: Phase::Idle, made: 0, pause: FIRST_PAUSE };
+        Self { to, address: address.to_owned(), state: Mutex::new(state) }
     }
 
     /// A client on the connection. Fails at once while the pause after a failed attempt lasts.
     pub(crate) async fn client(&self) -> Result<(PeerClient<Channel>, Made), LinkError> {
-        // Held while connecting, so that all who need the connection wait for the same attempt.
-        let mut state = self.state.lock().await;
-        let pause = match &state.phase {
-            Phase::Up(channel) => return Ok((client(channel.clone()), Made(state.made))),
-            Phase::Down { retry_at, reason, .. } if Instant::now() < *retry_at => {
-                return Err(LinkError::Unreachable { to: self.to, reason: reason.clone() });
-            }
-            Phase::Down { pause, .. } => (*pause * 2).min(LONGEST_PAUSE),
-            Phase::Idle => FIRST_PAUSE,
+        let (attempt, made) = {
+            let mut state = self.state.lock();
+            let attempt = match &state.phase {
+                Phase::Up(channel) => return Ok((client(channel.clone()), Made(state.made))),
+                Phase::Down { retry_at, reason } if Instant::now() < *retry_at => {
+                    return Err(self.unreachable(reason.clone()));
+                }
+                Phase::Connecting(attempt) => attempt.clone(),
+                Phase::Down { .. } | Phase::Idle => {
+                    let attempt = connect(self.address.clone()).boxed().shared();
+                    state.made += 1;
+                    state.phase = Phase::Connecting(attempt.clone());
+                    attempt
+                }
+            };
+            (attempt, Made(state.made))
         };
-        match self.connect().await {
-            Ok(channel) => {
-                tracing::debug!(member = self.to, address = %self.address, "connected");
-                state.phase = Phase::Up(channel.clone());
-                state.made += 1;
-                Ok((client(channel), Made(state.made)))
-            }
-            Err(reason) => {
-                tracing::debug!(member = self.to, address = %self.address, %reason, "cannot connect");
-                let err = LinkError::Unreachable { to: self.to, reason: reason.clone() };
-                state.phase = Phase::Down { retry_at: Instant::now() + pause, pause, reason };
-                Err(err)
-            }
+        let result = attempt.await;
+        self.attempted(made, &result);
+        match result {
+            Ok(channel) => Ok((client(channel), made)),
+            Err(reason) => Err(self.unreachable(reason)),
         }
     }
 
     /// Gives a connection up, so that the next request makes a new one or learns that there is none.
     pub(crate) fn broken(&self, made: Made) {
-        // Held by somebody else: that one is connecting anew already.
-        if let Ok(mut state) = self.state.try_lock()
-            && Made(state.made) == made
-            && matches!(state.phase, Phase::Up(_))
-        {
+        let mut state = self.state.lock();
+        if Made(state.made) == made && matches!(state.phase, Phase::Up(_)) {
             state.phase = Phase::Idle;
         }
     }
 
-    async fn connect(&self) -> Result<Channel, String> {
-        let described = |err: tonic::transport::Error| {
-            let mut text = format!("{}: {err}", self.address);
-            let mut source = std::error::Error::source(&err);
-            while let Some(cause) = source {
-                text = format!("{}: {cause}", self.address);
-                source = cause.source();
+    /// Notes how an attempt ended; the first of those who waited for it does.
+    fn attempted(&self, made: Made, result: &Result<Channel, String>) {
+        let mut state = self.state.lock();
+        if Made(state.made) != made || !matches!(state.phase, Phase::Connecting(_)) {
+            return;
+        }
+        match result {
+            Ok(channel) => {
+                tracing::debug!(member = self.to, address = %self.address, "connected");
+                state.phase = Phase::Up(channel.clone());
+                state.pause = FIRST_PAUSE;
             }
-            text
-        };
-        let endpoint = Endpoint::from_shared(format!("http://{}", self.address)).map_err(described)?;
-        endpoint
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_nodelay(true)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_frame_size(super::FRAME)
-            .http2_keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_TIMEOUT)
-            .keep_alive_while_idle(true)
-            .connect()
-            .await
-            .map_err(described)
+            Err(reason) => {
+                tracing::debug!(member = self.to, address = %self.address, %reason, "cannot connect");
+                let retry_at = Instant::now() + state.pause;
+                state.phase = Phase::Down { retry_at, reason: reason.clone() };
+                state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+            }
+        }
     }
+
+    fn unreachable(&self, reason: String) -> LinkError {
+        LinkError::Unreachable { to: self.to, reason }
+    }
+}
+
+async fn connect(address: String) -> Result<Channel, String> {
+    let described = |err: tonic::transport::Error| {
+        let mut innermost: &dyn std::error::Error = &err;
+        while let Some(cause) = innermost.source() {
+            innermost = cause;
+        }
+        format!("{address}: {innermost}")
+    };
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(described)?;
+    endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(super::FRAME)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .connect()
+        .await
+        .map_err(described)
 }
 
 fn client(channel: Channel) -> PeerClient<Channel> {

@@ -16,6 +16,7 @@ use super::wire::{
 use crate::{
     peer::{
         service::PeerService,
+        told::LastTold,
         transport::{Question, SnapshotParcel},
     },
     raft::types::MemberId,
@@ -32,11 +33,12 @@ pub(crate) struct Receiver {
     service: PeerService,
     /// Set when the server stops.
     stopping: CancellationToken,
+    misdirected: LastTold,
 }
 
 impl Receiver {
     pub(crate) fn new(service: PeerService, stopping: CancellationToken) -> Self {
-        Self { service, stopping }
+        Self { service, stopping, misdirected: LastTold::default() }
     }
 
     /// Whom a request is from, if it is for this member.
@@ -46,8 +48,11 @@ impl Receiver {
         }
         let envelope = wire::envelope(request)?;
         self.service.receive(&envelope).map_err(|err| {
-            tracing::warn!(%err, "refused a message that is not for this member");
-            wire::refused(err.to_string())
+            let reason = err.to_string();
+            if self.misdirected.is_news(&reason) {
+                tracing::warn!(%reason, "refused a message that is not for this member");
+            }
+            wire::refused(reason)
         })
     }
 }

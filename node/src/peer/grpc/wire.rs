@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_envelope_survives_the_metadata() {
-        let sent = Envelope { cluster: "east".into(), from: 1, to: 2 };
+        let sent = Envelope { cluster: "east".parse().unwrap(), from: 1, to: 2 };
         let request = stamp(&seal(&sent), ());
         assert_eq!(envelope(&request).unwrap(), sent);
         assert!(is_refusal(&envelope(&Request::new(())).unwrap_err()));

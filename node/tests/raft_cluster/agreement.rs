@@ -1,0 +1,121 @@
+//! What is acknowledged was applied once, in one order, everywhere.
+
+use std::{collections::BTreeSet, sync::atomic::Ordering};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use holdfast_node::raft::{
+    group::RaftGroup,
+    propose::{PENDING_UNITS, ProposeError},
+    types::Reply,
+};
+use holdfast_partitioner::GroupId;
+use tokio::task::JoinSet;
+
+use super::support::{Cluster, LOCKS, META, line, lines, open_session};
+
+const TASKS: u64 = 32;
+const EACH: u64 = 20;
+
+async fn propose_from_many_tasks(cluster: &Cluster, groups: &[GroupId]) {
+    let mut tasks = JoinSet::new();
+    for group in groups {
+        let raft = cluster.leader(*group).await.group(*group).clone();
+        for task in 0..TASKS {
+            let raft = raft.clone();
+            tasks.spawn(async move {
+                for n in 0..EACH {
+                    let id = task * EACH + n + 1;
+                    let command = if raft.id().is_meta() { line(id) } else { open_session(id) };
+                    match raft.propose(command).await.unwrap() {
+                        Reply::Meta(result) => drop(result.unwrap()),
+                        Reply::Lock { result, .. } => drop(result.unwrap()),
+                        Reply::Nothing => panic!("the command was not applied"),
+                    }
+                }
+            });
+        }
+    }
+    while let Some(task) = tasks.join_next().await {
+        task.unwrap();
+    }
+}
+
+async fn every_command_is_applied_once_in_one_order(cluster: Cluster, groups: &[GroupId]) {
+    propose_from_many_tasks(&cluster, groups).await;
+    for group in groups {
+        let leader = cluster.leader(*group).await.id;
+        cluster.settle(*group, leader).await;
+    }
+    let all: BTreeSet<u64> = (1..=TASKS * EACH).collect();
+    let first = &cluster.members[&1];
+    for member in cluster.members.values() {
+        for group in groups {
+            if group.is_meta() {
+                let seen = lines(member.group(META));
+                assert_eq!(seen.len(), all.len(), "no line twice");
+                assert_eq!(seen.iter().copied().collect::<BTreeSet<_>>(), all);
+                assert_eq!(member.meta.seen(), first.meta.seen());
+            } else {
+                assert_eq!(member.locks[group].seen(), first.locks[group].seen());
+                let digest = |group: &RaftGroup| group.with_locks(|table, at| (table.digest(), at));
+                assert_eq!(digest(member.group(*group)), digest(first.group(*group)));
+            }
+        }
+    }
+    let applied = first.meta.seen();
+    assert!(applied.windows(2).all(|pair| pair[0].0.index < pair[1].0.index));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_command_is_applied_once_in_one_order_in_memory() {
+    let groups = [META, LOCKS, GroupId(2)];
+    every_command_is_applied_once_in_one_order(Cluster::in_memory(&groups).await, &groups).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_command_is_applied_once_in_one_order_over_sockets() {
+    let groups = [META, LOCKS];
+    every_command_is_applied_once_in_one_order(Cluster::on_sockets(&groups).await, &groups).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_refuses_and_names_the_leader() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await.id;
+    let follower = &cluster.members[&cluster.others(leader)[0]];
+    let mut leadership = follower.group(META).leadership();
+    leadership.wait_for(|now| now.leader == Some(leader)).await.unwrap();
+    let refused = follower.group(META).propose(line(1)).await.unwrap_err();
+    assert_eq!(refused, ProposeError::NotLeader { leader: Some(leader) });
+    assert!(refused.not_executed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_that_come_together_are_proposed_together() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let group = leader.group(META);
+    let many = (1..=200).map(|n| group.propose(line(n)));
+    for result in futures::future::join_all(many).await {
+        result.unwrap();
+    }
+    let batches = leader.observer.batches.load(Ordering::SeqCst);
+    assert!(batches < 50, "200 commands went in {batches} batches");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_many_commands_are_refused_and_the_others_go_on() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let group = leader.group(META);
+    // Nothing can be agreed on, so that commands pile up.
+    cluster.isolate(leader.id, true);
+    let mut waiting: FuturesUnordered<_> =
+        (0..PENDING_UNITS as u64).map(|n| group.propose(line(n))).collect();
+    assert!(futures::poll!(waiting.next()).is_pending());
+    assert_eq!(group.propose(line(0)).await, Err(ProposeError::Overloaded));
+    cluster.isolate(leader.id, false);
+    waiting.collect::<Vec<_>>().await;
+    let leader = cluster.leader(META).await;
+    leader.group(META).propose(line(0)).await.unwrap();
+}

@@ -1,0 +1,166 @@
+//! Who leads, how that is proved, and how it changes.
+
+use std::{
+    collections::BTreeSet,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use holdfast_locktable::ids::Term;
+use holdfast_node::peer::memory::Way;
+use holdfast_node::raft::{confirm::NotLeader, fault::TransferError, propose::ProposeError};
+
+use super::support::{Cluster, LOCKS, META, eventually, line, lines, timing};
+
+/// From the death of a leader to a successor that is ready: the lease, an election, and room for busy cores.
+const FAIL_OVER: Duration = Duration::from_secs(6);
+
+async fn a_dead_leader_is_replaced_and_nothing_acknowledged_is_lost(mut cluster: Cluster) {
+    let leader = cluster.leader(META).await;
+    for n in 1..=50 {
+        leader.group(META).propose(line(n)).await.unwrap();
+    }
+    let dead = leader.id;
+    let term = leader.group(META).leadership().borrow().term;
+    cluster.kill(dead).await;
+    let died = Instant::now();
+    let next = cluster.leader_among(META, &cluster.others(dead)).await;
+    assert!(died.elapsed() < FAIL_OVER, "it took {:?}", died.elapsed());
+    let next = &cluster.members[&next];
+    assert!(next.group(META).leadership().borrow().term > term);
+    next.group(META).propose(line(51)).await.unwrap();
+    assert_eq!(lines(next.group(META)), (1..=51).collect::<Vec<_>>());
+
+    cluster.start(dead).await;
+    let leader = cluster.leader(META).await.id;
+    cluster.settle(META, leader).await;
+    assert_eq!(lines(cluster.members[&dead].group(META)), (1..=51).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_leader_is_replaced_in_memory() {
+    a_dead_leader_is_replaced_and_nothing_acknowledged_is_lost(Cluster::in_memory(&[META]).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_leader_is_replaced_over_sockets() {
+    a_dead_leader_is_replaced_and_nothing_acknowledged_is_lost(Cluster::on_sockets(&[META]).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_cut_off_cannot_prove_that_it_leads() {
+    let cluster = Cluster::in_memory(&[META, LOCKS]).await;
+    let leader = cluster.leader(LOCKS).await;
+    let old = leader.group(LOCKS).clone();
+    let term = old.confirm_leadership().await.unwrap();
+    assert_eq!(term, old.leadership().borrow().term);
+
+    cluster.isolate(leader.id, true);
+    let cut = Instant::now();
+    assert_eq!(old.confirm_leadership().await, Err(NotLeader { leader: None }));
+    assert!(cut.elapsed() < timing().election_timeout_max * 4, "it took {:?}", cut.elapsed());
+
+    let next = cluster.leader_among(LOCKS, &cluster.others(leader.id)).await;
+    let next = cluster.members[&next].group(LOCKS);
+    let newer = next.confirm_leadership().await.unwrap();
+    assert!(newer > term);
+    // Both believe for a while, but only one can prove it.
+    assert!(old.confirm_leadership().await.is_err());
+
+    cluster.isolate(leader.id, false);
+    eventually("the old leader steps back", || !old.leadership().borrow().here).await;
+    let present = cluster.leader(LOCKS).await.group(LOCKS).confirm_leadership().await.unwrap();
+    assert!(present >= newer);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn proof_follows_everything_acknowledged_before() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let group = cluster.leader(META).await.group(META);
+    for n in 1..=100 {
+        let writer = group.clone();
+        let written = tokio::spawn(async move { writer.propose(line(n)).await });
+        written.await.unwrap().unwrap();
+        group.confirm_leadership().await.unwrap();
+        assert_eq!(lines(group).last(), Some(&n));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_proofs_take_few_rounds() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let before = leader.observer.rounds.load(Ordering::SeqCst);
+    let proofs = join_all((0..100).map(|_| leader.group(META).confirm_leadership())).await;
+    assert_eq!(proofs.into_iter().collect::<Result<BTreeSet<Term>, _>>().unwrap().len(), 1);
+    let rounds = leader.observer.rounds.load(Ordering::SeqCst) - before;
+    assert!(rounds <= 5, "{rounds} rounds");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proof_is_never_older_than_its_question() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let one_way = Duration::from_millis(10);
+    for other in cluster.others(leader.id) {
+        cluster.set_way(leader.id, other, Way { cut: false, delay: one_way });
+        cluster.set_way(other, leader.id, Way { cut: false, delay: one_way });
+    }
+    let group = leader.group(META);
+    // Questions at all points of the rounds that are under way: each waits for a whole one of its own.
+    for step in 0..10 {
+        let early = tokio::spawn({
+            let group = group.clone();
+            async move { group.confirm_leadership().await }
+        });
+        tokio::time::sleep(Duration::from_millis(2 * step)).await;
+        let asked = Instant::now();
+        group.confirm_leadership().await.unwrap();
+        assert!(asked.elapsed() >= one_way * 2, "at {step}: it took only {:?}", asked.elapsed());
+        early.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leadership_can_be_handed_over_and_old_terms_are_refused() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let old = leader.group(META);
+    let term = old.leadership().borrow().term;
+    old.propose_in_term(line(1), term).await.unwrap();
+    let heir = cluster.others(leader.id)[0];
+    cluster.settle(META, leader.id).await;
+
+    assert_eq!(old.transfer_leader(99).await, Err(TransferError::NotAVoter { to: 99 }));
+    old.transfer_leader(heir).await.unwrap();
+    assert!(!old.leadership().borrow().here);
+    let next = cluster.leader_among(META, &[heir]).await;
+    let next = cluster.members[&next].group(META);
+    assert!(matches!(old.propose_in_term(line(2), term).await, Err(ProposeError::NotLeader { .. })));
+    assert!(matches!(next.propose_in_term(line(2), term).await, Err(ProposeError::NotLeader { .. })));
+    let term = next.confirm_leadership().await.unwrap();
+    next.propose_in_term(line(3), term).await.unwrap();
+    assert_eq!(lines(next), [1, 3]);
+    let not_leader = old.transfer_leader(leader.id).await.unwrap_err();
+    assert_eq!(not_leader, TransferError::NotLeader { leader: Some(heir) });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_leader_knows_how_far_each_voter_is() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let group = leader.group(META);
+    group.propose(line(1)).await.unwrap();
+    eventually("all voters have all entries", || {
+        let status = group.status();
+        status.voters.len() == 3 && status.voters.iter().all(|voter| voter.matched == Some(status.last_log))
+    })
+    .await;
+    let status = group.status();
+    assert_eq!(status.leader, Some(leader.id));
+    assert!(status.quorum_ack_age_ms.is_some());
+    let follower = cluster.members[&cluster.others(leader.id)[0]].group(META);
+    eventually("a follower knows the leader", || follower.status().leader == Some(leader.id)).await;
+    assert!(follower.status().voters.iter().all(|voter| voter.matched.is_none()));
+}
