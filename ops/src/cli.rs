@@ -43,13 +43,7 @@ pub(crate) struct Cli {
 pub(crate) struct Global {
     /// gRPC URLs of members, separated by commas; any one will do, several survive the loss of one
     /// [default: http://127.0.0.1:7611]
-    #[arg(
-        long,
-        global = true,
-        env = "HOLDFAST_ENDPOINTS",
-        value_name = "URL,…",
-        value_delimiter = ','
-    )]
+    #[arg(long, global = true, env = "HOLDFAST_ENDPOINTS", value_name = "URL,…", value_delimiter = ',')]
     pub endpoints: Vec<String>,
     /// Form of the answer
     #[arg(short, long, global = true, value_enum, value_name = "FORM", default_value = "table")]

@@ -17,7 +17,8 @@ const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7611";
 
 /// A client of the cluster that the global options name. Nothing is sent yet.
 pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
-    let named = global.endpoints.iter().map(|endpoint| endpoint.trim()).filter(|endpoint| !endpoint.is_empty());
+    let named =
+        global.endpoints.iter().map(|endpoint| endpoint.trim()).filter(|endpoint| !endpoint.is_empty());
     let mut endpoints: Vec<&str> = named.collect();
     if endpoints.is_empty() {
         endpoints.push(DEFAULT_ENDPOINT);

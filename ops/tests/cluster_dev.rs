@@ -126,7 +126,9 @@ fn a_folder_of_another_shape_is_refused() {
 
 /// A base port whose block looks free.
 fn free_block() -> u16 {
-    let taken = |base: u16| (1..=3).any(|i| (0..3).any(|j| TcpListener::bind(("127.0.0.1", base + 10 * i + j)).is_err()));
+    let taken = |base: u16| {
+        (1..=3).any(|i| (0..3).any(|j| TcpListener::bind(("127.0.0.1", base + 10 * i + j)).is_err()))
+    };
     let first = 6_000 + (std::process::id() % 40) as u16 * 100;
     (0..20).map(|i| first - i * 100).find(|base| !taken(*base)).unwrap()
 }

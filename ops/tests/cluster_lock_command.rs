@@ -96,7 +96,9 @@ fn a_held_lock_is_75_or_what_the_caller_chose() {
 #[test]
 fn signals_reach_the_command_and_the_lock_is_released_only_after_its_group_is_gone() {
     let cluster = Cluster::start();
-    for name in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2] {
+    for name in
+        [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2]
+    {
         let pids = file(&cluster, name.as_str());
         // The grandchild ignores what the command handles; it has to go all the same.
         let script = "sh -c 'trap \"\" INT TERM HUP QUIT USR1 USR2; while :; do sleep 0.1; done' & \
@@ -165,7 +167,8 @@ fn a_forced_release_ends_the_command() {
     let pids = file(&cluster, "pids");
     let mut wrapper = start(&cluster, &["forced"], "echo $$ $HOLDFAST_TOKEN >$0; exec sleep 60", &pids);
     let token = written(&pids)[1].to_string();
-    let mut release = cluster.holdfast(["locks", "release", "forced", "--now", "--reason", "a test", "--token"]);
+    let mut release =
+        cluster.holdfast(["locks", "release", "forced", "--now", "--reason", "a test", "--token"]);
     let (code, _, err) = parts(&release.arg(token).output().unwrap());
     assert_eq!(code, 0, "{err}");
     assert_eq!(ended(&mut wrapper, Duration::from_secs(3)).code(), Some(70));
@@ -182,12 +185,14 @@ fn an_interrupted_wait_starts_nothing_and_leaves_the_queue() {
         body
     };
     for round in 0..10 {
-        let granted = harness::post(&format!("{http}/v1/locks/acquire"), &body(("wait_ms", 0.into()))).expect(200);
+        let granted =
+            harness::post(&format!("{http}/v1/locks/acquire"), &body(("wait_ms", 0.into()))).expect(200);
         let started = file(&cluster, &format!("started.{round}"));
         let mut waiter = start(&cluster, &["race"], "echo 1 >$0", &started);
         cluster.wait_for_waiters("race", 1);
         signal(&waiter, Signal::SIGINT);
-        harness::post(&format!("{http}/v1/locks/release"), &body(("token", granted["token"].clone()))).expect(200);
+        harness::post(&format!("{http}/v1/locks/release"), &body(("token", granted["token"].clone())))
+            .expect(200);
         assert_eq!(ended(&mut waiter, Duration::from_secs(2)).code(), Some(128 + 2));
         assert!(!started.exists(), "the command was started after the signal");
         eventually("the queue is empty", Duration::from_secs(2), || {

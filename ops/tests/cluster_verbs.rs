@@ -64,7 +64,8 @@ fn holders_waiters_and_history_are_shown_and_names_are_harmless() {
     let session = ask(&cluster, ["sessions", "show", &a]);
     assert_eq!(session["locks"][0]["held"], true);
     // Ending the session hands the lock on.
-    let (code, _, err) = parts(&cluster.holdfast(["sessions", "end", &a, "--reason", "a test"]).output().unwrap());
+    let (code, _, err) =
+        parts(&cluster.holdfast(["sessions", "end", &a, "--reason", "a test"]).output().unwrap());
     assert_eq!(code, 0, "{err}");
     let handed = waiting.join().unwrap().expect(200);
     assert!(handed["token"].as_u64() > granted["token"].as_u64());
@@ -77,7 +78,8 @@ fn a_stale_forced_release_changes_nothing() {
     let cluster = Cluster::start();
     let session = cluster.session(1, 60_000);
     let acquire = format!("{}/v1/locks/acquire", cluster.http(1));
-    let token = post(&acquire, &json!({"name": "x", "session": session, "wait_ms": 0})).expect(200)["token"].to_string();
+    let token = post(&acquire, &json!({"name": "x", "session": session, "wait_ms": 0})).expect(200)["token"]
+        .to_string();
     let release = |token: &str| {
         let arguments = ["locks", "release", "x", "--token", token, "--reason", "a test", "--now"];
         parts(&cluster.holdfast(arguments).output().unwrap())
@@ -94,9 +96,11 @@ fn a_stale_forced_release_changes_nothing() {
 #[test]
 fn a_watch_prints_one_json_object_per_change() {
     let cluster = Cluster::start();
-    let mut watch = cluster.holdfast(["locks", "watch", "w/", "-o", "json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut watch =
+        cluster.holdfast(["locks", "watch", "w/", "-o", "json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
-    let first = std::thread::spawn(move || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap());
+    let first =
+        std::thread::spawn(move || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap());
     // The watch begins at an unknown moment: go on changing until it has seen something.
     eventually("the watch sees a change", Duration::from_secs(20), || {
         let (code, _, err) = parts(&cluster.holdfast(["lock", "w/x", "--", "true"]).output().unwrap());
@@ -122,8 +126,11 @@ fn an_election_has_one_leader_and_observers_see_each_change() {
     let leading: Value = serde_json::from_str(&said.next().unwrap().unwrap()).unwrap();
     assert_eq!((&leading["election"], &leading["value"]), (&json!("boss"), &json!("one")));
 
-    let mut observe =
-        cluster.holdfast(["elect", "boss", "--observe", "-o", "json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut observe = cluster
+        .holdfast(["elect", "boss", "--observe", "-o", "json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut seen = BufReader::new(observe.stdout.take().unwrap()).lines();
     let mut next = || serde_json::from_str::<Value>(&seen.next().unwrap().unwrap()).unwrap();
     assert_eq!(next()["leader"]["value"], "one");

@@ -49,7 +49,12 @@ struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7680")]
     listen: SocketAddr,
     /// Where objects are kept: a file of SQLite, or postgres://USER@HOST/NAME
-    #[arg(long, value_name = "URL", env = "HOLDFAST_STORAGE_DATABASE", default_value = "holdfast-storage.db")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HOLDFAST_STORAGE_DATABASE",
+        default_value = "holdfast-storage.db"
+    )]
     database: Database,
     /// Accept that whoever reaches the address may write: needed for every address but loopback
     #[arg(long)]
@@ -74,7 +79,9 @@ async fn serve(global: &Global, args: ServeArgs) -> Ended {
     let mut signals = Signals::ending().map_err(|e| Failure::other(format!("cannot catch signals: {e}")))?;
     let mut options = Options::new(args.listen, args.database);
     if global.endpoints.is_empty() {
-        say::line("no --endpoints: tokens higher than any seen before are believed without asking the lock service");
+        say::line(
+            "no --endpoints: tokens higher than any seen before are believed without asking the lock service",
+        );
     } else {
         options.token_check = Some(Arc::new(AskTheCluster::new(cluster::client(global)?)));
     }

@@ -63,7 +63,11 @@ async fn verdict(client: &Client, name: &str, token: u64) -> Result<TokenVerdict
 
 fn highest_granted(detail: &LockDetail) -> Option<u64> {
     let held = detail.lock.holder.as_ref().map(|holder| holder.token.get());
-    let remembered =
-        detail.history.iter().filter(|line| OF_HOLDERS.contains(&line.what.as_str())).map(|line| line.token).max();
+    let remembered = detail
+        .history
+        .iter()
+        .filter(|line| OF_HOLDERS.contains(&line.what.as_str()))
+        .map(|line| line.token)
+        .max();
     held.max(remembered)
 }

@@ -96,18 +96,18 @@ impl Cluster {
         if !self.options.restart {
             command.arg("--no-restart");
         }
-        let mut dev = command.spawn().unwrap();
+        let dev = self.dev.insert(command.spawn().unwrap());
         let ready = eventually("the cluster is ready", READY_WITHIN, || {
             if fs::read_to_string(&out).unwrap().lines().any(|line| line.starts_with("ready ")) {
                 return Some(true);
             }
             dev.try_wait().unwrap().map(|_| false)
         });
-        if !ready {
-            return Err(fs::read_to_string(&err).unwrap());
+        if ready {
+            return Ok(());
         }
-        self.dev = Some(dev);
-        Ok(())
+        self.dev = None;
+        Err(fs::read_to_string(&err).unwrap())
     }
 
     fn file(&self, kind: &str) -> PathBuf {
