@@ -7,7 +7,9 @@
 
 # What CI builds is exactly what Cargo.lock says.
 LOCKED := $(if $(CI),--locked)
-NEXTEST := cargo nextest run $(LOCKED) --cargo-quiet --show-progress none --workspace
+# What to check; `make test SCOPE='-p holdfast-locktable'` checks one crate the way CI checks all.
+SCOPE := --workspace
+NEXTEST := cargo nextest run $(LOCKED) --cargo-quiet --show-progress none
 
 help: ## Say what there is
 	awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,22 +26,22 @@ fmt:
 
 lint:
 	echo '== clippy'
-	cargo clippy $(LOCKED) --quiet --workspace --all-targets -- -D warnings
+	cargo clippy $(LOCKED) --quiet $(SCOPE) --all-targets -- -D warnings
 
 unit:
 	echo '== tests'
-	$(NEXTEST)
+	$(NEXTEST) $(SCOPE)
 
 doc:
 	echo '== doc tests'
-	cargo test $(LOCKED) --quiet --workspace --doc
+	cargo test $(LOCKED) --quiet $(SCOPE) --doc
 
 tidy: ## Only the layout rules, within seconds
-	cargo nextest run $(LOCKED) --cargo-quiet --show-progress none --package holdfast-tidy
+	$(NEXTEST) --package holdfast-tidy
 
 fix: ## Format, and let clippy repair what it can
-	cargo clippy --quiet --workspace --all-targets --fix --allow-dirty --allow-staged
+	cargo clippy --quiet $(SCOPE) --all-targets --fix --allow-dirty --allow-staged
 	cargo fmt --all
 
 soak: tools ## The long forms of all tests: hours, by hand
-	HOLDFAST_SOAK=1 $(NEXTEST) --profile soak
+	HOLDFAST_SOAK=1 $(NEXTEST) $(SCOPE) --profile soak

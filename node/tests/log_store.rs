@@ -9,9 +9,13 @@ mod crash;
 mod durability;
 #[path = "log_store/failing_disk.rs"]
 mod failing_disk;
+#[path = "log_store/install.rs"]
+mod install;
 #[path = "log_store/memory.rs"]
 mod memory;
 #[path = "log_store/opening.rs"]
 mod opening;
+#[path = "log_store/place.rs"]
+mod place;
 #[path = "log_store/support.rs"]
 mod support;

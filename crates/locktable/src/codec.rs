@@ -116,3 +116,81 @@ fn parse<'b, T: serde::Deserialize<'b>>(body: &'b [u8]) -> Result<T, DecodeError
 fn check_version(found: u8, known: u8) -> Result<(), DecodeError> {
     if found == known { Ok(()) } else { Err(DecodeError::UnknownVersion { found, known }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        command::Command,
+        ids::Revision,
+        sample::{hold, table, text, with_sessions},
+    };
+
+    fn some_table() -> LockTable {
+        let mut table = with_sessions(2);
+        hold(&mut table, 1, "l", text("t"));
+        table
+    }
+
+    #[test]
+    fn what_was_encoded_is_decoded() {
+        let table = some_table();
+        assert_eq!(LockTable::decode(&table.encode()), Ok(table.clone()));
+        let proposal = Proposal { at_ms: 1, command: Command::Compact { keep_from: Revision(7) } };
+        assert_eq!(decode_proposal(&encode_proposal(&proposal)), Ok(proposal));
+    }
+
+    #[test]
+    fn other_versions_are_named() {
+        let mut bytes = some_table().encode();
+        bytes[0] = 9;
+        assert_eq!(
+            LockTable::decode(&bytes),
+            Err(DecodeError::UnknownVersion { found: 9, known: SNAPSHOT_VERSION })
+        );
+        let unknown = DecodeError::UnknownVersion { found: 0, known: PROPOSAL_VERSION };
+        assert_eq!(decode_proposal(&[0, 1, 2]), Err(unknown));
+    }
+
+    #[test]
+    fn damage_anywhere_is_noticed() {
+        let bytes = some_table().encode();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert!(LockTable::decode(&damaged).is_err(), "byte {at}");
+            assert!(LockTable::decode(&bytes[..at]).is_err(), "cut at {at}");
+        }
+        let mut longer = bytes;
+        longer.push(0);
+        assert_eq!(LockTable::decode(&longer), Err(DecodeError::Checksum));
+    }
+
+    #[test]
+    fn left_over_and_missing_bytes_of_a_proposal_are_errors() {
+        let proposal = Proposal { at_ms: 300, command: Command::Compact { keep_from: Revision(300) } };
+        let mut bytes = encode_proposal(&proposal);
+        for at in 1..bytes.len() {
+            assert_eq!(decode_proposal(&bytes[..at]), Err(DecodeError::Malformed), "cut at {at}");
+        }
+        assert_eq!(decode_proposal(&[]), Err(DecodeError::Truncated));
+        bytes.push(0);
+        assert_eq!(decode_proposal(&bytes), Err(DecodeError::Malformed));
+    }
+
+    #[test]
+    fn a_well_formed_state_that_breaks_a_rule_is_refused() {
+        let mut table = some_table();
+        table.state.sessions.clear();
+        let Err(DecodeError::Inconsistent(violation)) = LockTable::decode(&table.encode()) else {
+            panic!("decoded a key without session");
+        };
+        assert!(matches!(violation, Violation::OrphanKey { .. }), "{violation}");
+    }
+
+    #[test]
+    fn digests_tell_states_apart() {
+        assert_eq!(some_table().digest(), some_table().digest());
+        assert_ne!(some_table().digest(), table().digest());
+    }
+}

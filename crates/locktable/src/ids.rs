@@ -99,3 +99,29 @@ pub type Token = Revision;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Term(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ids_have_one_spelling() {
+        for (text, id) in [("1", 1), ("1f", 0x1f), ("7fffffffffffffff", SessionId::MAX)] {
+            assert_eq!(SessionId::parse(text), SessionId::new(id));
+            assert_eq!(SessionId::parse(text).map(SessionId::to_hex).as_deref(), Some(text));
+        }
+        for text in ["", "0", "01", "1F", "+1", "8000000000000000", "10000000000000000", "g", "1 "] {
+            assert_eq!(SessionId::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_counter_has_no_next_and_never_carries() {
+        let full = (1 << Revision::COUNTER_BITS) - 1;
+        assert_eq!(Revision(full - 1).next(), Some(Revision(full)));
+        assert_eq!(Revision(full).next(), None);
+        let second = Revision(full + 1);
+        assert_eq!((second.incarnation(), second.next()), (1, Some(Revision(full + 2))));
+        assert_eq!(Revision(Revision::LIMIT - 1).next(), None);
+    }
+}

@@ -87,7 +87,15 @@ impl Name {
 
     /// The key of one session in this queue: `NAME/<session id in lower-case hex>`.
     pub fn key(&self, session: SessionId) -> Vec<u8> {
-        alloc::format!("{}/{session}", self.0).into_bytes()
+        let mut key = Vec::with_capacity(self.0.len() + 17);
+        key.extend_from_slice(self.0.as_bytes());
+        key.push(b'/');
+        let first = session.get().leading_zeros() / 4;
+        for digit in first..16 {
+            let nibble = (session.get() >> (60 - 4 * digit)) & 0xf;
+            key.push(b"0123456789abcdef"[nibble as usize]);
+        }
+        key
     }
 
     /// Splits a key of the form `NAME/<session id>`; `None` for every other key. Only the last segment counts, so the
@@ -147,6 +155,15 @@ mod tests {
     fn odd_but_ordinary_names_are_kept_byte_for_byte() {
         for text in ["/", "a//b", ".", "..", "a/", "job1 ", "\u{202e}x", "é", "locks"] {
             assert_eq!(Name::lock(text).map(|n| n.text().len()), Ok(text.len()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn keys_end_in_the_id_as_it_is_shown() {
+        for id in [1, 0xf, 0x10, 0xabc_def0, SessionId::MAX] {
+            let session = SessionId::new(id).unwrap();
+            let key = Name::lock("n").unwrap().key(session);
+            assert_eq!(String::from_utf8(key).unwrap(), alloc::format!("n/{session}"));
         }
     }
 

@@ -136,3 +136,6 @@ impl LockTable {
         self.state.revision.next().ok_or(Rejection::CounterFull)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -222,6 +222,7 @@ fn store_error(act: &'static str, name: &str, err: &io::Error) -> StoreError {
     match err.kind() {
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::AlreadyExists
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::IsADirectory
         | io::ErrorKind::Unsupported => StoreError::Refused { act, name, reason },

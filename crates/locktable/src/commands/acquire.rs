@@ -98,11 +98,11 @@ fn second_acquire(
     }
 }
 
-/// A campaign that comes again with another value replaces it, as etcd's does.
+/// A campaign that comes again with another value replaces it, as etcd's does. Locks have no value.
 fn set_value(table: &mut LockTable, changes: &mut Changes, ask: &Acquire) -> Result<(), Rejection> {
     let key = ask.name.key(ask.session).into();
     let same = table.state.keys.get(&key).is_some_and(|record| record.value == ask.value);
-    if !same {
+    if !same && !ask.value.is_empty() {
         changes.write_at(table.next_revision()?);
         table.replace(changes, &key, ask.value.clone(), Some(ask.session));
     }

@@ -32,14 +32,14 @@ pub(super) fn queues(table: &LockTable) -> Result<(), Violation> {
         if table.owns(name).is_err() {
             return Err(Violation::Ownership { name: name.clone() });
         }
+        if !queue.iter().is_sorted_by(|a, b| a.revision < b.revision) {
+            return Err(Violation::QueueOrder { name: name.clone() });
+        }
         for (position, slot) in queue.iter().enumerate() {
             let place = table.state.keys.get(&slot.key).and_then(|record| record.place.as_ref());
             if place.is_none_or(|place| place.granted_at_ms.is_some() != (position == 0)) {
                 return Err(Violation::OneHolder { name: name.clone(), session: slot.session });
             }
-        }
-        if !queue.iter().is_sorted_by(|a, b| a.revision < b.revision) {
-            return Err(Violation::QueueOrder { name: name.clone() });
         }
     }
     Ok(())

@@ -59,3 +59,6 @@ impl LockTable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

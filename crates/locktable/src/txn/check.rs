@@ -105,3 +105,6 @@ fn spans(key: &[u8], range_end: &[u8], wanted: &[u8]) -> bool {
         end => wanted >= key && wanted < end,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,13 +4,15 @@
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        ContentBuilder, Ref, RefOr, ResponseBuilder,
+        ContentBuilder, Ref, RefOr, Response, ResponseBuilder,
         path::{Operation, PathItem},
     },
 };
 
 use super::{
-    cluster, elections, locks, probes,
+    cluster, elections,
+    fields::{Cursor, ElectionName, LockName, NamePrefix, PageLimit, RevisionNumber, SessionHex},
+    locks, probes,
     problem::{PROBLEM_JSON, Problem},
     sessions,
 };
@@ -42,7 +44,10 @@ use super::{
         cluster::snapshots::list, cluster::snapshots::take, cluster::audit::show,
         probes::livez, probes::readyz, probes::metrics, probes::openapi,
     ),
-    components(schemas(Problem, locks::watch::LockEventJson, elections::show::VacantJson)),
+    components(schemas(
+        Problem, locks::watch::LockEventJson, elections::show::VacantJson,
+        Cursor, ElectionName, LockName, NamePrefix, PageLimit, RevisionNumber, SessionHex,
+    )),
     modifiers(&Problems)
 )]
 struct Document;
@@ -55,7 +60,21 @@ pub fn document() -> Result<String, serde_json::Error> {
     Document::openapi().to_pretty_json().map(|json| json + "\n")
 }
 
-/// Adds the answers that operations have in common, and the form of every error.
+/// Errors that many operations have in common: status, name of the shared response, codes.
+const SHARED: [(&str, &str, &str); 5] = [
+    ("400", "InvalidArgument", "`invalid_argument`: the request breaks a published bound or form."),
+    ("413", "PayloadTooLarge", "`payload_too_large`: the body is longer than 1 MiB."),
+    ("415", "UnsupportedMediaType", "`unsupported_media_type`: the body is not JSON."),
+    ("500", "Internal", "`internal`: a defect or a dying disk."),
+    (
+        "503",
+        "Unavailable",
+        "`no_leader`, `overloaded`: nothing was changed, try again. `unknown_outcome`: repeat it with the same request \
+         id.",
+    ),
+];
+
+/// Adds the errors that operations have in common, and gives every error its form.
 struct Problems;
 
 impl Modify for Problems {
@@ -63,45 +82,46 @@ impl Modify for Problems {
         document.info.version = "1".into();
         document.info.license = None;
         document.info.contact = None;
+        let components = document.components.get_or_insert_default();
+        for (_, name, description) in SHARED {
+            components.responses.insert(name.to_owned(), RefOr::T(problem_response(description)));
+        }
         for (path, item) in &mut document.paths.paths {
-            for (operation, posts) in operations(item) {
-                complete(operation, path.starts_with("/v1/"), posts);
+            let PathItem { get, post, delete, .. } = item;
+            let asks_endpoint = path.starts_with("/v1/");
+            for operation in get.iter_mut().chain(delete) {
+                complete(operation, asks_endpoint, false);
+            }
+            if let Some(operation) = post {
+                complete(operation, asks_endpoint, true);
             }
         }
     }
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool)> {
-    let PathItem { get, post, delete, .. } = item;
-    let others = get.iter_mut().chain(delete.iter_mut()).map(|operation| (operation, false));
-    others.chain(post.iter_mut().map(|operation| (operation, true)))
-}
-
 fn complete(operation: &mut Operation, asks_endpoint: bool, posts: bool) {
-    let mut common = vec![("500", "`internal`: a defect or a dying disk.")];
-    if asks_endpoint {
-        common.push(("400", "`invalid_argument`: the request breaks a published bound or form."));
-        common.push((
-            "503",
-            "`no_leader`, `overloaded`: nothing was changed, try again. `unknown_outcome`: repeat it with the same \
-             request id.",
-        ));
-    }
-    if posts {
-        common.push(("413", "`payload_too_large`: the body is longer than 1 MiB."));
-        common.push(("415", "`unsupported_media_type`: the body is not JSON."));
-    }
-    for (status, description) in common {
-        let response = ResponseBuilder::new().description(description).build();
-        operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
-    }
     for (status, response) in &mut operation.responses.responses {
         if let (true, RefOr::T(response)) = (status.starts_with(['4', '5']), response) {
-            let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
-            response.content.insert(PROBLEM_JSON.to_owned(), problem.into());
+            *response = problem_response(&response.description);
+        }
+    }
+    for (status, name, _) in SHARED {
+        let applies = match status {
+            "413" | "415" => posts,
+            "400" | "503" => asks_endpoint,
+            _ => true,
+        };
+        if applies {
+            let shared = RefOr::Ref(Ref::from_response_name(name));
+            operation.responses.responses.entry(status.to_owned()).or_insert(shared);
         }
     }
 }
 
+fn problem_response(description: &str) -> Response {
+    let problem = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    ResponseBuilder::new().description(description).content(PROBLEM_JSON, problem).build()
+}
+
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -25,7 +25,7 @@ const OK: ProbeAnswer = ProbeAnswer { status: "ok" };
 /// Whether the process and its disk loop live
 ///
 /// Never depends on other members: restart the member where this fails.
-#[utoipa::path(get, path = "/livez", tag = "probes",
+#[utoipa::path(get, path = "/livez", operation_id = "livez", tag = "probes",
     responses((status = 200, description = "It lives.", body = ProbeAnswer),
         (status = 503, description = "`not_alive`: the process or its disk loop hangs.")))]
 pub(crate) async fn livez(api: Data<Api>) -> Result<HttpResponse, Problem> {
@@ -36,7 +36,7 @@ pub(crate) async fn livez(api: Data<Api>) -> Result<HttpResponse, Problem> {
 /// Whether the member may serve
 ///
 /// It has caught up with every group since its start, and every group has a leader.
-#[utoipa::path(get, path = "/readyz", tag = "probes",
+#[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "probes",
     responses((status = 200, description = "It may serve.", body = ProbeAnswer),
         (status = 503, description = "`not_ready`: what is missing stands in `detail`.")))]
 pub(crate) async fn readyz(api: Data<Api>) -> Result<HttpResponse, Problem> {
@@ -48,7 +48,7 @@ pub(crate) async fn readyz(api: Data<Api>) -> Result<HttpResponse, Problem> {
 }
 
 /// Metrics in the text format of Prometheus
-#[utoipa::path(get, path = "/metrics", tag = "probes",
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "probes",
     responses((status = 200, description = "All metrics of the member.", body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(api: Data<Api>) -> Result<HttpResponse, Problem> {
     let text = api.metrics.render().map_err(|error| {
@@ -59,7 +59,7 @@ pub(crate) async fn metrics(api: Data<Api>) -> Result<HttpResponse, Problem> {
 }
 
 /// This document
-#[utoipa::path(get, path = "/openapi.json", tag = "probes",
+#[utoipa::path(get, path = "/openapi.json", operation_id = "openapi", tag = "probes",
     responses((status = 200, description = "This document.", body = serde_json::Value)))]
 pub(crate) async fn openapi() -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(OPENAPI)

@@ -159,21 +159,27 @@ pub(crate) struct Problem {
     code: Code,
     /// Who holds (`busy`, `changed`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     holder: Option<SessionHex>,
     /// The token in question (`busy`, `already_held`, `changed`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     token: Option<TokenNumber>,
     /// How many wait behind the holder (`busy`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     waiters: Option<u32>,
     /// The oldest usable revision (`compacted`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     oldest: Option<u64>,
     /// Which group is concerned (`no_leader`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     group: Option<GroupNumber>,
     /// How the earlier request ended (`stale_request`).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     ended: Option<String>,
     #[serde(skip)]
     #[schema(ignore)]
@@ -217,10 +223,6 @@ impl Problem {
             Code::Endpoint(ErrorCode::UnknownOutcome),
             "this member stops, so the answer is unknown; repeat the request with the same request_id at another member",
         )
-    }
-
-    pub(crate) const fn code(&self) -> Code {
-        self.code
     }
 }
 
@@ -327,7 +329,7 @@ mod tests {
         for code in Code::ALL {
             let response = Problem::new(code, "why").error_response();
             assert_eq!(response.status().as_u16(), code.status());
-            assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM_JSON);
+            assert_eq!(response.headers().get(header::CONTENT_TYPE).unwrap(), PROBLEM_JSON);
             assert_eq!(
                 response.headers().contains_key(header::RETRY_AFTER),
                 code.status() == 503,

@@ -20,6 +20,7 @@ use crate::endpoint::ErrorCode;
 
 /// One path with what it knows.
 pub(crate) struct Path {
+    #[cfg_attr(not(test), expect(dead_code, reason = "compared with the published document"))]
     pattern: &'static str,
     methods: Vec<Method>,
     resource: Resource,

@@ -132,7 +132,8 @@ where
         .keep_alive(IDLE_LIMIT)
         .client_request_timeout(HEAD_LIMIT)
         // A client that closes, or half-closes, while it waits is gone: its handler is dropped, and the endpoint then
-        // cancels the wait or releases its grant (rule R9).
+        // cancels the wait or releases its grant (rule R9). One that has sent more than 128 KiB of further requests behind
+        // its wait hides its leaving from the server, and is then found by the end of its session.
         .h1_allow_half_closed(false)
         .disable_signals()
         .shutdown_timeout(limits.stop_seconds)
@@ -157,3 +158,6 @@ fn app(
         .wrap(from_fn(layers::secure))
         .configure(routes::configure)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ use crate::endpoint::types::{
 pub(crate) struct OpenSessionBody {
     /// How long the session lives without a keepalive, in milliseconds; 10,000 where it is absent.
     #[serde(default, deserialize_with = "present")]
-    #[schema(nullable = false)]
+    #[schema(nullable = false, default = 10_000)]
     ttl_ms: Option<TtlMs>,
     #[serde(default)]
     metadata: MetadataMap,
@@ -145,6 +145,7 @@ pub(crate) struct SessionJson {
     session: SessionHex,
     ttl_ms: u64,
     /// Milliseconds left at its home's leader; null where it did not say.
+    #[schema(required)]
     ttl_left_ms: Option<u64>,
     /// The group that decides whether it exists.
     home: GroupNumber,
@@ -205,7 +206,7 @@ fn numbers(groups: Vec<GroupId>) -> Vec<GroupNumber> {
 }
 
 /// Open a session
-#[utoipa::path(post, path = "/v1/sessions", tag = "sessions", request_body = OpenSessionBody,
+#[utoipa::path(post, path = "/v1/sessions", operation_id = "open_session", tag = "sessions", request_body = OpenSessionBody,
     responses((status = 201, description = "The session is open.", body = SessionAnswer)))]
 pub(crate) async fn open(
     api: Data<Api>,
@@ -219,7 +220,7 @@ pub(crate) async fn open(
 /// Renew a session
 ///
 /// Renews it in every group that knows it. Nothing else renews a session: waiting does not.
-#[utoipa::path(post, path = "/v1/sessions/keepalive", tag = "sessions", request_body = SessionBody,
+#[utoipa::path(post, path = "/v1/sessions/keepalive", operation_id = "keepalive", tag = "sessions", request_body = SessionBody,
     responses((status = 200, description = "The session is renewed.", body = KeepaliveAnswer),
         (status = 410, description = "`session_lost`: it has ended or never was.")))]
 pub(crate) async fn keepalive(
@@ -231,7 +232,7 @@ pub(crate) async fn keepalive(
 }
 
 /// List sessions, or show one
-#[utoipa::path(get, path = "/v1/sessions", tag = "sessions", params(SessionsArgs),
+#[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions", tag = "sessions", params(SessionsArgs),
     responses((status = 200, description = "All sessions, or the one asked for.", body = SessionsOrOne),
         (status = 404, description = "`not_found`: there is no such session.")))]
 pub(crate) async fn list(
@@ -248,7 +249,7 @@ pub(crate) async fn list(
 /// Close a session
 ///
 /// For its client: all its locks come free at once.
-#[utoipa::path(delete, path = "/v1/sessions", tag = "sessions", params(CloseSessionArgs),
+#[utoipa::path(delete, path = "/v1/sessions", operation_id = "close_session", tag = "sessions", params(CloseSessionArgs),
     responses((status = 204, description = "The session has ended."),
         (status = 410, description = "`session_lost`: it had ended before.")))]
 pub(crate) async fn close(
@@ -262,7 +263,7 @@ pub(crate) async fn close(
 /// End somebody else's session
 ///
 /// For operators: all its locks come free at once, and the audit log says who did it and why.
-#[utoipa::path(post, path = "/v1/sessions/end", tag = "sessions", request_body = EndSessionBody,
+#[utoipa::path(post, path = "/v1/sessions/end", operation_id = "end_session", tag = "sessions", request_body = EndSessionBody,
     responses((status = 204, description = "The session has ended."),
         (status = 410, description = "`session_lost`: it had ended before.")))]
 pub(crate) async fn end(

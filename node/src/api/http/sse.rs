@@ -191,6 +191,15 @@ mod tests {
         assert_eq!(text.next().await, None);
     }
 
+    #[actix_web::test]
+    async fn a_head_gets_the_headers_and_no_stream() {
+        use actix_web::{body::MessageBody, test::TestRequest};
+        let request = TestRequest::default().method(Method::HEAD).to_http_request();
+        let response = respond(&request, stream::pending().boxed(), CancellationToken::new());
+        assert_eq!(response.headers().get(header::CONTENT_TYPE).unwrap(), "text/event-stream");
+        assert!(response.into_body().size().is_eof());
+    }
+
     #[test]
     fn a_field_cannot_break_out_of_its_line() {
         let event = Event::new("a\nb", Some("c\r\nd\0".into()), &json!("x\ny")).unwrap();

@@ -10,9 +10,11 @@ use utoipa::ToSchema;
 pub(crate) struct ValueJson {
     /// The value, where it is UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     value: Option<String>,
     /// The value in Base64, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     value_base64: Option<String>,
 }
 

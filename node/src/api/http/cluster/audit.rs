@@ -70,7 +70,7 @@ impl From<AuditEntry> for AuditJson {
 }
 
 /// Show the audit log
-#[utoipa::path(get, path = "/v1/audit", tag = "cluster", params(AuditArgs),
+#[utoipa::path(get, path = "/v1/audit", operation_id = "audit", tag = "cluster", params(AuditArgs),
     responses((status = 200, description = "The newest lines, oldest first.", body = AuditAnswer)))]
 pub(crate) async fn show(
     api: Data<Api>,

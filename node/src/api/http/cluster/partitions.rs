@@ -97,7 +97,7 @@ impl From<Table> for TableJson {
 }
 
 /// Show the partition map
-#[utoipa::path(get, path = "/v1/partitions", tag = "cluster",
+#[utoipa::path(get, path = "/v1/partitions", operation_id = "partitions", tag = "cluster",
     responses((status = 200, description = "The partition map.", body = PartitionsAnswer)))]
 pub(crate) async fn show(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(PartitionsAnswer::from(api.endpoint.partitions().await?)))

@@ -70,7 +70,7 @@ impl From<SnapshotView> for SnapshotJson {
 }
 
 /// List snapshots
-#[utoipa::path(get, path = "/v1/snapshots", tag = "cluster",
+#[utoipa::path(get, path = "/v1/snapshots", operation_id = "list_snapshots", tag = "cluster",
     responses((status = 200, description = "Snapshots in the snapshot store.", body = SnapshotsAnswer)))]
 pub(crate) async fn list(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(SnapshotsAnswer::from(api.endpoint.snapshots().await?)))
@@ -79,7 +79,7 @@ pub(crate) async fn list(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpRes
 /// Take snapshots
 ///
 /// The answer comes once they are durable. The audit log says who asked.
-#[utoipa::path(post, path = "/v1/snapshots", tag = "cluster", request_body = TakeSnapshotBody,
+#[utoipa::path(post, path = "/v1/snapshots", operation_id = "take_snapshots", tag = "cluster", request_body = TakeSnapshotBody,
     responses((status = 202, description = "The snapshots that were taken.", body = SnapshotsAnswer),
         (status = 404, description = "`not_found`: there is no such group.")))]
 pub(crate) async fn take(

@@ -58,6 +58,7 @@ impl From<Vec<GroupView>> for GroupsAnswer {
 pub(crate) struct GroupJson {
     group: GroupNumber,
     /// The member that leads it, as the answering member knows; null while nobody does.
+    #[schema(required)]
     leader: Option<u64>,
     term: u64,
     /// Last index in the answering member's log.
@@ -101,6 +102,7 @@ impl From<GroupView> for GroupJson {
 pub(crate) struct VoterJson {
     member: u64,
     /// Last index it has stored on disk; null where the answering member does not lead.
+    #[schema(required)]
     matched_index: Option<u64>,
 }
 
@@ -155,21 +157,21 @@ impl From<MemberView> for MemberJson {
 }
 
 /// Show the answering member
-#[utoipa::path(get, path = "/v1/status", tag = "cluster",
+#[utoipa::path(get, path = "/v1/status", operation_id = "status", tag = "cluster",
     responses((status = 200, description = "What the answering member says of itself.", body = StatusAnswer)))]
 pub(crate) async fn status(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(StatusAnswer::from(api.endpoint.status().await?)))
 }
 
 /// List members
-#[utoipa::path(get, path = "/v1/members", tag = "cluster",
+#[utoipa::path(get, path = "/v1/members", operation_id = "list_members", tag = "cluster",
     responses((status = 200, description = "The cluster's members.", body = MembersAnswer)))]
 pub(crate) async fn members(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(MembersAnswer::from(api.endpoint.members().await?)))
 }
 
 /// List groups
-#[utoipa::path(get, path = "/v1/groups", tag = "cluster",
+#[utoipa::path(get, path = "/v1/groups", operation_id = "list_groups", tag = "cluster",
     responses((status = 200, description = "The cluster's groups.", body = GroupsAnswer)))]
 pub(crate) async fn groups(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpResponse, Problem> {
     Ok(HttpResponse::Ok().json(GroupsAnswer::from(api.endpoint.groups().await?)))

@@ -40,7 +40,7 @@ pub(crate) struct CampaignBody {
 }
 
 impl CampaignBody {
-    fn into_request(self) -> AcquireRequest {
+    pub(super) fn into_request(self) -> AcquireRequest {
         AcquireRequest {
             name: self.name.0,
             session: self.session.0,
@@ -65,7 +65,7 @@ pub(crate) struct ProclaimBody {
 /// The new value is in place.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ProclaimAnswer {
-    proclaimed: bool,
+    pub(super) proclaimed: bool,
 }
 
 /// The leader steps down.
@@ -80,7 +80,7 @@ pub(crate) struct ResignBody {
 /// Campaign in an election
 ///
 /// The answer comes when the session leads. Everything said of acquiring a lock holds here as well.
-#[utoipa::path(post, path = "/v1/elections/campaign", tag = "elections", request_body = CampaignBody,
+#[utoipa::path(post, path = "/v1/elections/campaign", operation_id = "campaign", tag = "elections", request_body = CampaignBody,
     responses((status = 200, description = "The session leads.", body = GrantAnswer),
         (status = 408, description = "`timeout`: the wait limit passed and the wait is out of the queue."),
         (status = 409, description = "`busy` (with `holder`, `token` and `waiters`), `already_held` (with `token`), \
@@ -97,7 +97,7 @@ pub(crate) async fn campaign(
 }
 
 /// Replace the leader's value
-#[utoipa::path(post, path = "/v1/elections/proclaim", tag = "elections", request_body = ProclaimBody,
+#[utoipa::path(post, path = "/v1/elections/proclaim", operation_id = "proclaim", tag = "elections", request_body = ProclaimBody,
     responses((status = 200, description = "The new value is in place.", body = ProclaimAnswer),
         (status = 409, description = "`not_holder`: the session does not lead with this token."),
         (status = 410, description = "`session_lost`: the session has ended or never was.")))]
@@ -110,7 +110,7 @@ pub(crate) async fn proclaim(
 }
 
 /// Resign
-#[utoipa::path(post, path = "/v1/elections/resign", tag = "elections", request_body = ResignBody,
+#[utoipa::path(post, path = "/v1/elections/resign", operation_id = "resign", tag = "elections", request_body = ResignBody,
     responses((status = 200, description = "The session does not lead any more.", body = ReleaseAnswer),
         (status = 409, description = "`not_holder`: the session does not lead with this token."),
         (status = 410, description = "`session_lost`: the session has ended or never was.")))]

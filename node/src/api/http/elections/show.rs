@@ -57,6 +57,7 @@ pub(crate) struct ElectionsAnswer {
     elections: Vec<ElectionJson>,
     /// Where the next page starts; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
     /// Groups that had no leader, so that their elections are missing here.
     unavailable_groups: Vec<GroupNumber>,
@@ -79,6 +80,7 @@ pub(crate) struct ElectionJson {
     /// The group that owns it.
     group: GroupNumber,
     /// Who leads; null where nobody does.
+    #[schema(required)]
     leader: Option<ElectionLeaderJson>,
     /// Candidates behind the leader.
     candidates: u32,
@@ -103,6 +105,7 @@ pub(crate) struct ElectionLeaderJson {
     /// Milliseconds since it was elected, as leaders saw it.
     leading_ms: u64,
     /// Milliseconds of lease left at the group's leader; null where it did not say.
+    #[schema(required)]
     ttl_left_ms: Option<u64>,
     metadata: MetadataMap,
     #[serde(flatten)]
@@ -166,7 +169,7 @@ pub(crate) enum ElectionsOrLeader {
 }
 
 /// List elections, or show the leader of one
-#[utoipa::path(get, path = "/v1/elections", tag = "elections", params(ElectionsArgs),
+#[utoipa::path(get, path = "/v1/elections", operation_id = "list_elections", tag = "elections", params(ElectionsArgs),
     responses((status = 200, description = "A page of elections, or the leader asked for.", body = ElectionsOrLeader),
         (status = 404, description = "`not_found`: nobody leads.")))]
 pub(crate) async fn show(
@@ -205,7 +208,7 @@ fn event(name: &str, leader: Option<LeaderView>) -> Result<Event, Problem> {
 /// Server-Sent Events: first who leads now, then each change of leader or value. `event` is `leader` (`data` is a
 /// `LeaderAnswer`, `id` its token) or `vacant` (`data` is a `VacantJson`). An observer that comes again starts with who
 /// leads then, whatever it saw last. A comment comes every 10 s. An `error` event with a `Problem` ends the stream.
-#[utoipa::path(get, path = "/v1/elections/observe", tag = "elections",
+#[utoipa::path(get, path = "/v1/elections/observe", operation_id = "observe_election", tag = "elections",
     params(ObserveArgs, ("Last-Event-ID" = Option<String>, Header, description = "Read and not needed.")),
     responses((status = 200, description = "The stream.", body = String, content_type = "text/event-stream")))]
 pub(crate) async fn observe(

@@ -36,7 +36,7 @@ pub(crate) struct AcquireBody {
 }
 
 impl AcquireBody {
-    fn into_request(self) -> AcquireRequest {
+    pub(super) fn into_request(self) -> AcquireRequest {
         AcquireRequest {
             name: self.name.0,
             session: self.session.0,
@@ -84,9 +84,11 @@ pub(crate) struct CancelAnswer {
     outcome: CancelWord,
     /// The token of the grant that came first.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     token: Option<TokenNumber>,
     /// Whether that grant was given back by this cancel.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     released: Option<bool>,
 }
 
@@ -119,7 +121,7 @@ impl From<CancelOutcome> for CancelAnswer {
 /// The answer comes when the lock is granted, the wait limit has passed, or the session has ended. Closing the
 /// connection, also only its sending half, cancels the wait, or gives its grant back. Waiting renews nothing: send
 /// keepalives meanwhile.
-#[utoipa::path(post, path = "/v1/locks/acquire", tag = "locks", request_body = AcquireBody,
+#[utoipa::path(post, path = "/v1/locks/acquire", operation_id = "acquire_lock", tag = "locks", request_body = AcquireBody,
     responses((status = 200, description = "The lock is granted.", body = GrantAnswer),
         (status = 408, description = "`timeout`: the wait limit passed and the wait is out of the queue."),
         (status = 409, description = "`busy` (with `holder`, `token` and `waiters`), `already_held` (with `token`), \
@@ -136,7 +138,7 @@ pub(crate) async fn acquire(
 }
 
 /// Cancel a waiting acquire
-#[utoipa::path(post, path = "/v1/locks/cancel", tag = "locks", request_body = CancelBody,
+#[utoipa::path(post, path = "/v1/locks/cancel", operation_id = "cancel_wait", tag = "locks", request_body = CancelBody,
     responses((status = 200, description = "How the cancel found the request.", body = CancelAnswer),
         (status = 410, description = "`session_lost`: the session has ended or never was.")))]
 pub(crate) async fn cancel(

@@ -54,7 +54,7 @@ pub(crate) struct ForceReleaseAnswer {
 }
 
 impl ForceReleaseAnswer {
-    fn new(session: SessionId) -> Self {
+    pub(super) fn new(session: SessionId) -> Self {
         Self {
             released: true,
             session: SessionHex(session),
@@ -64,7 +64,7 @@ impl ForceReleaseAnswer {
 }
 
 /// Release a lock
-#[utoipa::path(post, path = "/v1/locks/release", tag = "locks", request_body = ReleaseBody,
+#[utoipa::path(post, path = "/v1/locks/release", operation_id = "release_lock", tag = "locks", request_body = ReleaseBody,
     responses((status = 200, description = "The hold has ended, by this call or by an earlier one.", body = ReleaseAnswer),
         (status = 409, description = "`not_holder`: session, name and token name no hold."),
         (status = 410, description = "`session_lost`: the session has ended or never was.")))]
@@ -79,7 +79,7 @@ pub(crate) async fn release(
 /// Force a lock free
 ///
 /// For operators; the audit log says who did it and why.
-#[utoipa::path(post, path = "/v1/locks/force-release", tag = "locks", request_body = ForceReleaseBody,
+#[utoipa::path(post, path = "/v1/locks/force-release", operation_id = "force_release_lock", tag = "locks", request_body = ForceReleaseBody,
     responses((status = 200, description = "The hold has ended.", body = ForceReleaseAnswer),
         (status = 409, description = "`changed`: the lock is free or has another holder (with `holder` and `token`).")))]
 pub(crate) async fn force_release(

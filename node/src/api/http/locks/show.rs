@@ -46,6 +46,7 @@ pub(crate) struct LocksAnswer {
     locks: Vec<LockJson>,
     /// Where the next page starts; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next_cursor: Option<String>,
     /// Groups that had no leader, so that their locks are missing here.
     unavailable_groups: Vec<GroupNumber>,
@@ -68,6 +69,7 @@ pub(crate) struct LockJson {
     /// The group that owns it.
     group: GroupNumber,
     /// Who holds it; null where nobody does.
+    #[schema(required)]
     holder: Option<HolderJson>,
     /// How many wait.
     waiters: u32,
@@ -92,6 +94,7 @@ pub(crate) struct HolderJson {
     /// Milliseconds since the grant, as leaders saw it.
     held_ms: u64,
     /// Milliseconds of lease left at the group's leader; null where it did not say.
+    #[schema(required)]
     ttl_left_ms: Option<u64>,
     metadata: MetadataMap,
 }
@@ -165,6 +168,7 @@ pub(crate) struct HistoryJson {
     what: String,
     /// Whose key; absent for keys that belong to no session.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     session: Option<SessionHex>,
     /// Its create revision.
     token: u64,
@@ -196,7 +200,7 @@ pub(crate) enum LocksOrOne {
 ///
 /// Each group answers as of one moment that is not older than the request. A lock that is free and has no history is
 /// shown as free, not as an error.
-#[utoipa::path(get, path = "/v1/locks", tag = "locks", params(LocksArgs),
+#[utoipa::path(get, path = "/v1/locks", operation_id = "list_locks", tag = "locks", params(LocksArgs),
     responses((status = 200, description = "A page of locks, or the one asked for.", body = LocksOrOne)))]
 pub(crate) async fn show(
     api: Data<Api>,

@@ -64,6 +64,7 @@ pub(crate) struct LockEventJson {
     name: String,
     /// Whose key; absent for keys that belong to no session.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     session: Option<SessionHex>,
     /// Its create revision.
     token: u64,
@@ -87,7 +88,7 @@ fn event(change: WatchEvent) -> Result<Event, Problem> {
 /// Server-Sent Events: `event` is what happened, `id` is where to go on after it (send it as `Last-Event-ID`), `data` is
 /// a `LockEventJson`. A comment comes every 10 s. An `error` event with a `Problem` ends the stream: `compacted` where
 /// the position is gone, `overloaded` where the watcher lags, `no_leader`, `stopping`.
-#[utoipa::path(get, path = "/v1/locks/watch", tag = "locks",
+#[utoipa::path(get, path = "/v1/locks/watch", operation_id = "watch_locks", tag = "locks",
     params(WatchArgs, ("Last-Event-ID" = Option<String>, Header, description = "`id` of the last event seen.")),
     responses((status = 200, description = "The stream.", body = String, content_type = "text/event-stream"),
         (status = 410, description = "`compacted` (with `oldest`): the history asked for is gone.")))]

@@ -1,0 +1,243 @@
+//! One proposal of every kind with every optional part, and a table with something of everything.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use holdfast_locktable::{
+    command::{
+        Acquire, Attach, Cancel, CancelReason, Command, Contact, EndReason, IfGranted, LearnedEnd,
+        OpenSession, Own, Proposal, Repeat, RequestId, SessionEndReason, Wait,
+    },
+    ids::{Revision, SessionEpoch, SessionId, Term},
+    metadata::Metadata,
+    name::Name,
+    table::{LockTable, Position},
+    txn::{Compare, CompareOrder, CompareTarget, Delete, Put, Range, Sort, Txn, TxnOp},
+};
+use holdfast_partitioner::{GroupId, MapEpoch};
+
+/// How many variants [`Command`] has.
+pub(crate) const VARIANTS: u8 = 17;
+
+/// The variant's name. Whoever adds one adds a sample and counts [`VARIANTS`] up.
+pub(crate) fn variant(command: &Command) -> &'static str {
+    match command {
+        Command::Own(_) => "own",
+        Command::OpenSession(_) => "open_session",
+        Command::AttachSession { .. } => "attach_session",
+        Command::EndSession { .. } => "end_session",
+        Command::ExpireSessions { .. } => "expire_sessions",
+        Command::LearnEnds { .. } => "learn_ends",
+        Command::AckEnd { .. } => "ack_end",
+        Command::ForgetEnds { .. } => "forget_ends",
+        Command::Acquire(_) => "acquire",
+        Command::Cancel(_) => "cancel",
+        Command::Release { .. } => "release",
+        Command::ForceRelease { .. } => "force_release",
+        Command::Proclaim { .. } => "proclaim",
+        Command::Txn(_) => "txn",
+        Command::Checkpoint { .. } => "checkpoint",
+        Command::Compact { .. } => "compact",
+        Command::AttachTxn { .. } => "attach_txn",
+    }
+}
+
+/// Every kind of proposal, under a name of its own.
+pub(crate) fn proposals() -> Vec<(String, Proposal)> {
+    let mut kinds = BTreeMap::new();
+    let named = commands().into_iter().map(|command| {
+        let count = kinds.entry(variant(&command)).or_insert(0);
+        *count += 1;
+        (format!("{}.{count}", variant(&command)), Proposal { at_ms: 1, command })
+    });
+    named.collect()
+}
+
+fn commands() -> Vec<Command> {
+    let (session, epoch) = (id(0xabc), SessionEpoch(300));
+    let mut all = session_commands();
+    all.extend(acquires());
+    for (at, reason) in
+        [CancelReason::TimedOut, CancelReason::Cancelled, CancelReason::Abandoned].iter().enumerate()
+    {
+        all.push(Command::Cancel(Cancel {
+            name: lock("jobs/1"),
+            session,
+            request: RequestId::Text("r".into()),
+            reason: *reason,
+            granted: if at == 0 { IfGranted::Keep } else { IfGranted::Release },
+        }));
+    }
+    all.extend([
+        Command::Release { name: lock("jobs/1"), session, token: Revision(1 << 44 | 7) },
+        Command::ForceRelease { name: lock("jobs/1"), token: Revision(7) },
+        Command::Proclaim {
+            name: Name::election("boss").unwrap(),
+            session,
+            token: Revision(7),
+            value: Bytes::from_static(b"\x00value\xff"),
+        },
+        Command::Txn(txn()),
+        Command::Checkpoint {
+            marked: vec![(session, epoch, 4_000)],
+            cleared: vec![(id(1), SessionEpoch(1))],
+            term: Term(5),
+        },
+        Command::Compact { keep_from: Revision(7) },
+        Command::AttachTxn { contacts: vec![Contact { session, epoch, attach: attach() }], txn: txn() },
+    ]);
+    all
+}
+
+fn session_commands() -> Vec<Command> {
+    let (session, epoch) = (id(0xabc), SessionEpoch(300));
+    let end = |reason| LearnedEnd { session, epoch, reason };
+    vec![
+        Command::Own(own()),
+        Command::OpenSession(OpenSession {
+            session: id(SessionId::MAX),
+            ttl_ms: 10_000,
+            metadata: metadata(),
+        }),
+        Command::AttachSession { session, group: GroupId(2) },
+        Command::EndSession { session, epoch: None, reason: EndReason::Closed },
+        Command::EndSession { session, epoch: Some(epoch), reason: EndReason::Forced },
+        Command::ExpireSessions { sessions: vec![(session, epoch), (id(1), SessionEpoch(1))], term: Term(5) },
+        Command::LearnEnds {
+            ends: vec![
+                end(SessionEndReason::Closed),
+                end(SessionEndReason::Expired),
+                end(SessionEndReason::Forced),
+            ],
+        },
+        Command::AckEnd { session, epoch, group: GroupId(2) },
+        Command::ForgetEnds { ends: vec![(session, epoch)] },
+    ]
+}
+
+fn acquires() -> [Command; 3] {
+    let acquire = |wait, request, repeat, attach| {
+        let (name, session, epoch, value) =
+            (lock("jobs/1"), id(0xabc), SessionEpoch(300), Bytes::from_static(b"v"));
+        Command::Acquire(Acquire {
+            name,
+            session,
+            epoch,
+            attach,
+            request,
+            wait,
+            metadata: metadata(),
+            value,
+            repeat,
+        })
+    };
+    let number = RequestId::Sequence { sequence: 300, lowest: 299 };
+    [
+        acquire(Wait::Try, number.clone(), Repeat::Refuse, None),
+        acquire(Wait::AtMost(30_000), RequestId::Text("r".into()), Repeat::SameKey, None),
+        acquire(Wait::Unlimited, number, Repeat::Refuse, Some(attach())),
+    ]
+}
+
+fn txn() -> Txn {
+    let bytes = Bytes::from_static;
+    let compare = |order, target| Compare { key: bytes(b"k"), order, target };
+    let range = |sort| {
+        let max_create_revision = Some(Revision(9));
+        TxnOp::Range(Range {
+            key: bytes(b"k/"),
+            range_end: bytes(b"k0"),
+            limit: 1,
+            sort,
+            max_create_revision,
+        })
+    };
+    let inner = Txn { compare: vec![], success: vec![], failure: vec![range(Sort::Key)] };
+    Txn {
+        compare: vec![
+            compare(CompareOrder::Equal, CompareTarget::Create(Revision(0))),
+            compare(CompareOrder::NotEqual, CompareTarget::Mod(Revision(1))),
+            compare(CompareOrder::Greater, CompareTarget::Version(2)),
+            compare(CompareOrder::Less, CompareTarget::Value(bytes(b"v"))),
+            compare(CompareOrder::Equal, CompareTarget::Lease(Some(id(1)))),
+        ],
+        success: vec![
+            TxnOp::Put(Put { key: bytes(b"k/1"), value: bytes(b"v"), lease: Some(id(1)) }),
+            TxnOp::Delete(Delete { key: bytes(b"m"), range_end: bytes(b"\0") }),
+            TxnOp::Txn(inner),
+        ],
+        failure: [Sort::KeyDescending, Sort::Create, Sort::CreateDescending, Sort::Mod, Sort::ModDescending]
+            .map(range)
+            .into(),
+    }
+}
+
+/// A table with homes and attachments, holders and waiters, requests live and ended, marks, pending and remembered ends,
+/// ordinary keys and a compacted history.
+pub(crate) fn table() -> LockTable {
+    let mut table = LockTable::new(GroupId(1));
+    let mut index = 0;
+    let mut run = |command| {
+        index += 1;
+        let at = Position { index, term: Term(5) };
+        let applied = table.apply(at, &Proposal { at_ms: 1_700_000_000_000 + index, command });
+        assert!(applied.result.is_ok(), "{:?}", applied.result);
+    };
+    run(Command::Own(own()));
+    for session in 1..=4 {
+        run(Command::OpenSession(OpenSession { session: id(session), ttl_ms: 10_000, metadata: metadata() }));
+    }
+    for session in [1, 4] {
+        run(Command::AttachSession { session: id(session), group: GroupId(2) });
+    }
+    let ask = |session: u64, name: &str, request, attach| {
+        let name = lock(name);
+        let (epoch, value) = (SessionEpoch(session + 1), Bytes::new());
+        let (session, wait, metadata, repeat) = (id(session), Wait::Unlimited, metadata(), Repeat::Refuse);
+        Command::Acquire(Acquire { name, session, epoch, attach, request, wait, metadata, value, repeat })
+    };
+    let number = |sequence, lowest| RequestId::Sequence { sequence, lowest };
+    run(ask(1, "jobs/1", number(2, 1), None));
+    run(ask(2, "jobs/1", RequestId::Text("two".into()), None));
+    run(ask(9, "jobs/1", number(1, 1), Some(attach())));
+    run(ask(2, "jobs/2", RequestId::Text("over".into()), None));
+    run(Command::Release { name: lock("jobs/2"), session: id(2), token: Revision(4) });
+    run(ask(1, "jobs/2", number(4, 2), None));
+    run(Command::Txn(txn()));
+    run(Command::Checkpoint {
+        marked: vec![(id(1), SessionEpoch(2), 4_000)],
+        cleared: vec![],
+        term: Term(5),
+    });
+    let end = |session, reason| LearnedEnd { session: id(session), epoch: SessionEpoch(session + 1), reason };
+    run(Command::LearnEnds {
+        ends: vec![end(9, SessionEndReason::Expired), end(77, SessionEndReason::Closed)],
+    });
+    run(Command::EndSession { session: id(4), epoch: None, reason: EndReason::Closed });
+    run(Command::Compact { keep_from: Revision(2) });
+    table
+}
+
+fn own() -> Own {
+    Own {
+        group: GroupId(1),
+        map_epoch: MapEpoch::FIRST,
+        ranges: vec![holdfast_partitioner::Range::everything()],
+    }
+}
+
+fn attach() -> Attach {
+    Attach { home: GroupId(3), ttl_ms: 10_000, metadata: metadata(), term: Term(5) }
+}
+
+fn metadata() -> Metadata {
+    Metadata::new(BTreeMap::from([("host".into(), "h1".into()), ("pid".into(), "7".into())])).unwrap()
+}
+
+fn lock(name: &str) -> Name {
+    Name::lock(name).unwrap()
+}
+
+fn id(session: u64) -> SessionId {
+    SessionId::new(session).unwrap()
+}
