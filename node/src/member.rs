@@ -12,9 +12,7 @@ use tokio::{sync::watch, task::JoinSet};
 use self::parts::{Opened, Shared};
 use crate::{
     actors::ActorHost,
-    api::{
-        http::{self, HttpOptions, HttpServer},
-    },
+    api::http::{self, HttpOptions, HttpServer},
     config::MemberConfig,
     endpoint::Endpoint,
     group::{bootstrap, steward},
@@ -48,6 +46,7 @@ impl StartError {
 pub struct Member {
     endpoint: Endpoint,
     http: HttpServer,
+    grpc: GrpcServer,
     peer: PeerServer,
     groups: Vec<RaftGroup>,
     tasks: JoinSet<()>,
@@ -101,10 +100,12 @@ impl Member {
             metrics: shared.metrics.clone(),
         };
         let http = http::serve(endpoint.clone(), options).map_err(StartError::of)?;
+        let options = GrpcOptions { listener: listeners.grpc, others: Default::default() };
+        let grpc = grpc::serve(endpoint.clone(), options).map_err(StartError::of)?;
         let fatal = watch_fatal(&rafts, log_failures, &mut tasks);
-        tracing::info!(member = shared.config.member, http = %http.address(), "listening");
+        tracing::info!(member = shared.config.member, http = %http.address(), grpc = %grpc.address(), "listening");
         let Shared { host, metrics, .. } = shared;
-        Ok(Self { endpoint, http, peer, groups: rafts, tasks, fatal, log, host, metrics })
+        Ok(Self { endpoint, http, grpc, peer, groups: rafts, tasks, fatal, log, host, metrics })
     }
 
     /// The verbs of this member.
@@ -124,7 +125,7 @@ impl Member {
 
     /// Stops in reverse: no new requests, leadership handed on, groups, log. Bounded in time; what is in the log stays.
     pub async fn shutdown(mut self) {
-        self.http.stop().await;
+        tokio::join!(self.http.stop(), self.grpc.stop());
         let handed = futures::future::join_all(self.groups.iter().map(hand_on));
         if tokio::time::timeout(STOP, handed).await.is_err() {
             tracing::info!("leadership was not handed on in time; the others elect");

@@ -2,7 +2,7 @@
 
 mod http_support;
 
-use http_support::{Document, Member};
+use http_support::{Document, Fixture};
 use serde_json::{Value, json};
 
 const SESSION: &str = "7fffffffffffff01";
@@ -90,9 +90,9 @@ fn told_in_words_only(field: &str, value: &Value) -> bool {
     }
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_bad_value_is_named_with_its_bound_and_the_document_refuses_it_too() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let document = Document::published();
     let mut sent = 0;
     for (path, good) in good_bodies() {
@@ -125,9 +125,9 @@ fn document_fields(document: &Document, path: &str) -> Vec<String> {
     schema["properties"].as_object().unwrap().keys().cloned().collect()
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_and_unknown_fields_are_named() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let document = Document::published();
     for (path, good) in good_bodies() {
         let mut more = good.clone();
@@ -146,9 +146,9 @@ async fn missing_and_unknown_fields_are_named() {
     }
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_json_object_is_refused_on_every_path() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let bodies: [(&[u8], &str); 13] = [
         (b"", "empty"),
         (b"  \n", "empty"),
@@ -176,9 +176,9 @@ async fn what_is_no_json_object_is_refused_on_every_path() {
     answer.assert_problem("deep nesting", 400, "invalid_argument", &["`metadata`"]);
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn repeated_keys_are_named() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     for (path, body, field) in [
         ("/v1/sessions", r#"{"ttl_ms":5000,"ttl_ms":6000}"#, "`ttl_ms`"),
         ("/v1/sessions", r#"{"metadata":{"a":"1","a":"2"}}"#, "\"a\" twice"),
@@ -193,9 +193,9 @@ async fn repeated_keys_are_named() {
     infinite.assert_problem("1e999", 400, "invalid_argument", &["number out of range"]);
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queries_are_as_strict_as_bodies() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let long = format!("/v1/locks?name={}", "a".repeat(2_048));
     for (method, path, words) in [
         ("GET", "/v1/sessions?session=nothex", &["`session`", "lower-case hex"][..]),
@@ -241,9 +241,9 @@ async fn queries_are_as_strict_as_bodies() {
     answer.assert_problem("a long Last-Event-ID", 400, "invalid_argument", &["`Last-Event-ID`"]);
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forced_release_says_that_it_frees_at_once() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     for body in [
         json!({ "name": "x", "token": 1, "reason": "stuck" }),
         json!({ "name": "x", "token": 1, "reason": "stuck", "now": false }),

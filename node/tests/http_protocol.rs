@@ -4,7 +4,7 @@ mod http_support;
 
 use std::time::Duration;
 
-use http_support::{Answer, Document, Member};
+use http_support::{Answer, Document, Fixture};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -15,7 +15,7 @@ use tokio::{
 const MIB: usize = 1_024 * 1_024;
 
 /// Sends bytes as they are and reads until the server closes.
-async fn raw(member: &Member, request: &[u8]) -> String {
+async fn raw(member: &Fixture, request: &[u8]) -> String {
     let mut socket = TcpStream::connect(member.server.address()).await.unwrap();
     socket.write_all(request).await.unwrap();
     let mut answer = Vec::new();
@@ -23,9 +23,9 @@ async fn raw(member: &Member, request: &[u8]) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_over_one_mebibyte_is_413_before_anything_else_is_looked_at() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let long = vec![b'x'; MIB + 1];
     let words: &[&str] = &["1048576"];
     member.post("/v1/sessions", long.clone()).await.assert_problem("json", 413, "payload_too_large", words);
@@ -47,9 +47,9 @@ async fn a_body_over_one_mebibyte_is_413_before_anything_else_is_looked_at() {
     assert_eq!(member.send("GET", "/livez").await.status, 200);
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_announced_length_is_refused_without_reading_the_body() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let head =
         "POST /v1/sessions HTTP/1.1\r\nhost: h\r\ncontent-length: 2000000\r\nexpect: 100-continue\r\n\r\n";
     let mut socket = TcpStream::connect(member.server.address()).await.unwrap();
@@ -63,9 +63,9 @@ async fn an_announced_length_is_refused_without_reading_the_body() {
     }
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_not_declared_as_json_is_415() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     for declared in [
         None,
         Some("text/plain"),
@@ -92,9 +92,9 @@ async fn a_body_that_is_not_declared_as_json_is_415() {
     }
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_known_path_answers_other_methods_with_405_and_allow() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let document = Document::published();
     for (path, item) in document.json()["paths"].as_object().unwrap() {
         let mut known: Vec<String> =
@@ -119,9 +119,9 @@ async fn every_known_path_answers_other_methods_with_405_and_allow() {
     }
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_paths_are_404() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     for path in
         ["/", "/v1", "/v1/", "/v1/lock", "/v1/sessions/", "//v1/sessions", "/v1/sessions/7f", "/v2/sessions"]
     {
@@ -131,12 +131,10 @@ async fn unknown_paths_are_404() {
     }
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_head_has_the_headers_of_its_get_and_no_body() {
-    let member = Member::start();
-    for path in
-        ["/livez", "/readyz", "/openapi.json", "/v1/status", "/v1/locks?limit=0", "/v1/elections/observe"]
-    {
+    let member = Fixture::leaderless().await;
+    for path in ["/livez", "/openapi.json", "/v1/members", "/v1/locks?limit=0", "/v1/elections/observe"] {
         let get = member.send("GET", path).await;
         let head =
             raw(&member, format!("HEAD {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n").as_bytes())
@@ -150,9 +148,9 @@ async fn a_head_has_the_headers_of_its_get_and_no_body() {
     }
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_safe_in_browsers_and_let_no_other_origin_in() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     for (method, path) in
         [("GET", "/livez"), ("GET", "/nowhere"), ("PUT", "/v1/locks"), ("OPTIONS", "/v1/sessions")]
     {
@@ -172,53 +170,50 @@ async fn answers_are_safe_in_browsers_and_let_no_other_origin_in() {
     }
 }
 
-#[actix_web::test]
-async fn an_endpoint_that_has_not_started_is_alive_not_ready_and_without_leader() {
-    let member = Member::start();
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_without_leaders_is_alive_and_not_ready_and_says_so() {
+    let member = Fixture::leaderless().await;
     let document = Document::published();
     let live = member.send("GET", "/livez").await;
     assert_eq!((live.status, live.json()), (200, json!({ "status": "ok" })));
     let probe = document.schema("#/paths/~1livez/get/responses/200/content/application~1json/schema");
     assert!(probe.is_valid(&live.json()));
-    member.send("GET", "/readyz").await.assert_problem("/readyz", 503, "not_ready", &["starting"]);
-    for (method, path, body) in [
-        ("POST", "/v1/sessions", Some(json!({ "ttl_ms": 86_400_000, "metadata": { "host": "a1" } }))),
-        ("POST", "/v1/locks/acquire", Some(json!({ "name": "a//b", "session": "1", "wait_ms": 3_600_000 }))),
-        (
-            "POST",
-            "/v1/locks/force-release",
-            Some(json!({ "name": "x", "token": 1, "reason": "r", "now": true })),
-        ),
-        ("POST", "/v1/elections/campaign", Some(json!({ "name": "x", "session": "1", "value": "" }))),
-        ("POST", "/v1/snapshots", Some(json!({ "group": 0 }))),
-        ("GET", "/v1/locks?prefix=a%2F&limit=1000", None),
-        ("GET", "/v1/locks?name=%E2%80%AEx", None),
-        ("GET", "/v1/locks/watch?from_revision=1", None),
-        ("GET", "/v1/elections/observe?name=x", None),
-        ("DELETE", "/v1/sessions?session=1", None),
-        ("GET", "/v1/audit?limit=1", None),
-    ] {
-        let answer = match body {
-            Some(body) => member.post(path, body.to_string()).await,
-            None => member.send(method, path).await,
-        };
-        answer.assert_problem(path, 503, "no_leader", &["starting"]);
-        assert_eq!(answer.header("retry-after"), "1");
-        assert!(document.has_status(method, path.split('?').next().unwrap(), 503), "{method} {path}");
-    }
+    member.send("GET", "/readyz").await.assert_problem("/readyz", 503, "not_ready", &[]);
+    let calls = [
+        ("/v1/sessions", Some(json!({ "ttl_ms": 86_400_000, "metadata": { "host": "a1" } }))),
+        ("/v1/locks/acquire", Some(json!({ "name": "a//b", "session": "1", "wait_ms": 3_600_000 }))),
+        ("/v1/locks/force-release", Some(json!({ "name": "x", "token": 1, "reason": "r", "now": true }))),
+        ("/v1/elections/campaign", Some(json!({ "name": "x", "session": "1", "value": "" }))),
+        ("/v1/snapshots", Some(json!({ "group": 1 }))),
+        ("/v1/locks?name=%E2%80%AEx", None),
+        ("/v1/elections?name=x", None),
+        ("/v1/audit?limit=1", None),
+    ];
+    let asked = calls.map(|(path, body)| {
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let member = &member;
+        async move {
+            let answer = member.documented((method, path), body, 503).await;
+            answer.assert_problem(path, 503, "no_leader", &["no leader"]);
+            assert_eq!(answer.header("retry-after"), "1", "{path}");
+        }
+    });
+    futures::future::join_all(asked).await;
+    let list = member.documented(("GET", "/v1/locks?prefix=a%2F&limit=1000"), None, 200).await;
+    assert_eq!(list.json(), json!({ "locks": [], "unavailable_groups": [1, 2] }));
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_document_is_served_as_it_is_checked_in() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     let answer = member.send("GET", "/openapi.json").await;
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
     assert_eq!(&answer.json(), Document::published().json());
 }
 
-#[actix_web::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_count_requests_by_route_template_and_never_by_name() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     member.send("GET", "/v1/locks?name=secret-name").await;
     member.send("GET", "/v1/secret-path").await;
     member.send("BREW", "/livez").await;
@@ -240,7 +235,7 @@ async fn metrics_count_requests_by_route_template_and_never_by_name() {
 
 #[actix_web::test]
 async fn a_listener_that_was_stopped_is_gone_and_its_port_is_free() {
-    let member = Member::start();
+    let member = Fixture::leaderless().await;
     assert_eq!(member.send("GET", "/livez").await.status, 200);
     let address = member.server.address();
     timeout(Duration::from_secs(5), member.server.stop()).await.unwrap();

@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::time::sleep;
 
 use crate::{
+    admin::as_value,
     call::{RETRY_BASE, RETRY_MAX},
     client::Client,
     error::{ApiError, Error, ErrorCode, from_status},
@@ -51,7 +52,7 @@ pub struct WatchEvent {
     /// Its create revision.
     pub token: u64,
     /// Its value (elections).
-    #[serde(skip)]
+    #[serde(flatten, serialize_with = "as_value")]
     pub value: Bytes,
     /// Where to go on after this event.
     pub cursor: String,

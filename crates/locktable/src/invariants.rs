@@ -25,8 +25,8 @@ pub enum Violation {
         /// Whose key is wrong.
         session: SessionId,
     },
-    /// Queues are in strict order of create revisions.
-    #[error("{name:?}: the queue is not in order of create revisions")]
+    /// Create revisions put the keys of a queue in a strict order.
+    #[error("{name:?}: two keys of the queue have one create revision")]
     QueueOrder {
         /// The queue.
         name: Name,

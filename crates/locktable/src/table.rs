@@ -7,6 +7,7 @@ mod changes;
 mod history;
 mod index;
 mod ownership;
+mod queue;
 mod read;
 mod requests;
 mod state;
@@ -17,7 +18,8 @@ use holdfast_partitioner::GroupId;
 
 pub(crate) use self::{
     changes::{Changes, queue_for},
-    index::{Index, Slot},
+    index::Index,
+    queue::Slot,
     requests::{Earlier, Requests},
     state::{Key, Pending, Place, Role, Session, State},
 };

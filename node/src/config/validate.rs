@@ -36,11 +36,16 @@ fn identity(config: &MemberConfig, faults: &mut Vec<Fault>) {
     if name.is_empty() || name.len() > LONGEST_CLUSTER_NAME || !name.chars().all(plain) {
         faults.push(Fault::error(
             "cluster",
-            format!("{name:?} is no cluster name; use 1 to {LONGEST_CLUSTER_NAME} of a-z, 0-9, '-', '_' and '.'"),
+            format!(
+                "{name:?} is no cluster name; use 1 to {LONGEST_CLUSTER_NAME} of a-z, 0-9, '-', '_' and '.'"
+            ),
         ));
     }
     if config.member == 0 {
-        faults.push(Fault::error("member", "not set; give this member's id, a number from 1 that stands in members"));
+        faults.push(Fault::error(
+            "member",
+            "not set; give this member's id, a number from 1 that stands in members",
+        ));
     } else if !config.members.is_empty() && config.this_member().is_none() {
         let known: Vec<String> = config.members.iter().map(|m| m.id.to_string()).collect();
         faults.push(Fault::error(
@@ -74,7 +79,10 @@ fn listen(config: &MemberConfig, faults: &mut Vec<Fault>) {
         if let Some(other) = seen.insert(address, key)
             && address.port() != 0
         {
-            faults.push(Fault::error(key, format!("{address} is also {other}; each listener needs a port of its own")));
+            faults.push(Fault::error(
+                key,
+                format!("{address} is also {other}; each listener needs a port of its own"),
+            ));
         }
     }
 }
@@ -128,7 +136,9 @@ fn url(text: &str) -> Result<&str, String> {
     let authority = rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest));
     match authority.map(host_port) {
         Some(Ok(host_port)) => Ok(host_port),
-        Some(Err(_)) | None => Err(format!("{text:?} is no URL with a host and a port, like http://10.0.0.1:7610")),
+        Some(Err(_)) | None => {
+            Err(format!("{text:?} is no URL with a host and a port, like http://10.0.0.1:7610"))
+        }
     }
 }
 
@@ -157,7 +167,8 @@ fn groups(config: &MemberConfig, faults: &mut Vec<Fault>) {
 fn raft(config: &MemberConfig, faults: &mut Vec<Fault>) {
     let raft = &config.raft;
     let text = humantime::format_duration;
-    let (heartbeat, min, max) = (raft.heartbeat_interval, raft.election_timeout_min, raft.election_timeout_max);
+    let (heartbeat, min, max) =
+        (raft.heartbeat_interval, raft.election_timeout_min, raft.election_timeout_max);
     if heartbeat < SHORTEST_HEARTBEAT {
         faults.push(Fault::error(
             "raft.heartbeat_interval",

@@ -91,7 +91,12 @@ impl Endpoint {
     pub async fn take_snapshot(&self, group: Option<GroupId>, actor: String) -> Answer<Vec<SnapshotView>> {
         let groups: Vec<GroupId> = match group {
             Some(group) if self.parts.router.group(group).is_some() => vec![group],
-            Some(group) => return Err(ApiError::new(super::ErrorCode::NotFound, format!("there is no lock group {group}"))),
+            Some(group) => {
+                return Err(ApiError::new(
+                    super::ErrorCode::NotFound,
+                    format!("there is no lock group {group}"),
+                ));
+            }
             None => self.parts.router.groups().map(Group::id).collect(),
         };
         let target = group.map_or_else(|| "all groups".to_owned(), |group| format!("group {group}"));

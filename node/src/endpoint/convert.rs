@@ -47,7 +47,10 @@ impl About<'_> {
             ),
             GroupError::Overloaded => ApiError::new(
                 ErrorCode::Overloaded,
-                format!("group {} has too much to do right now; nothing was changed; try again later", self.group),
+                format!(
+                    "group {} has too much to do right now; nothing was changed; try again later",
+                    self.group
+                ),
             ),
             GroupError::Rejected(rejection) => self.rejection(rejection),
             GroupError::Fatal(reason) => {
@@ -90,13 +93,17 @@ impl About<'_> {
             Rejection::Busy { holder, token, waiters } => {
                 let mut error = ApiError::new(
                     ErrorCode::Busy,
-                    format!("{what} is held by session {holder} with {waiters} waiting; wait with wait_ms, or try later"),
+                    format!(
+                        "{what} is held by session {holder} with {waiters} waiting; wait with wait_ms, or try later"
+                    ),
                 );
                 (error.facts.holder, error.facts.token, error.facts.waiters) =
                     (Some(holder), Some(token), Some(waiters));
                 error
             }
-            Rejection::SessionLost { session } | Rejection::SessionUnknown { session } => ApiError::session_lost(session),
+            Rejection::SessionLost { session } | Rejection::SessionUnknown { session } => {
+                ApiError::session_lost(session)
+            }
             Rejection::SessionExists { session } => {
                 ApiError::new(ErrorCode::Internal, format!("the id of session {session} is taken; try again"))
             }
@@ -151,7 +158,10 @@ impl About<'_> {
         let ended = how.map_or_else(String::new, |how| format!(" ({how})"));
         let mut error = ApiError::new(
             ErrorCode::StaleRequest,
-            format!("this request for {} has ended already{ended} and is not executed again; use a new request id", self.what()),
+            format!(
+                "this request for {} has ended already{ended} and is not executed again; use a new request id",
+                self.what()
+            ),
         );
         error.facts.ended = how.map(str::to_owned);
         error
@@ -175,7 +185,9 @@ impl About<'_> {
 pub(super) fn compacted(group: GroupId, oldest: holdfast_locktable::ids::Revision) -> ApiError {
     let mut error = ApiError::new(
         ErrorCode::Compacted,
-        format!("history of group {group} begins at revision {oldest}; list the locks anew and watch from now on"),
+        format!(
+            "history of group {group} begins at revision {oldest}; list the locks anew and watch from now on"
+        ),
     );
     (error.facts.oldest, error.facts.group) = (Some(oldest), Some(group));
     error

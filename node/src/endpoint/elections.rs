@@ -41,7 +41,10 @@ impl Endpoint {
                 leading_ms: holder.held_ms,
                 candidates,
             }),
-            None => Err(ApiError::new(ErrorCode::NotFound, format!("nobody leads the election {name:?} right now"))),
+            None => Err(ApiError::new(
+                ErrorCode::NotFound,
+                format!("nobody leads the election {name:?} right now"),
+            )),
         }
     }
 

@@ -71,7 +71,8 @@ impl Health {
     /// Whether every group has a leader and this member has caught up with each since its start.
     pub fn ready(&self) -> Result<(), String> {
         let known = self.known.borrow();
-        let leaderless = |group: &&GroupId| known.led.get(group).is_none_or(|at| at.elapsed() >= self.patience);
+        let leaderless =
+            |group: &&GroupId| known.led.get(group).is_none_or(|at| at.elapsed() >= self.patience);
         if let Some(group) = self.groups.iter().find(leaderless) {
             return Err(format!("group {group} has no leader"));
         }
@@ -82,7 +83,12 @@ impl Health {
     }
 }
 
-async fn ask_around(router: Router, tell: watch::Sender<Arc<Known>>, groups: Vec<GroupId>, interval: Duration) {
+async fn ask_around(
+    router: Router,
+    tell: watch::Sender<Arc<Known>>,
+    groups: Vec<GroupId>,
+    interval: Duration,
+) {
     let mut known = Known::default();
     while !tell.is_closed() {
         let asked = router.peers().iter().map(|member| async {
@@ -107,7 +113,12 @@ async fn ask_around(router: Router, tell: watch::Sender<Arc<Known>>, groups: Vec
 }
 
 /// A group is caught up once this member has applied what its leader had committed when it was asked.
-async fn catch_up(router: &Router, groups: &[GroupId], led: &BTreeSet<GroupId>, done: &mut BTreeSet<GroupId>) {
+async fn catch_up(
+    router: &Router,
+    groups: &[GroupId],
+    led: &BTreeSet<GroupId>,
+    done: &mut BTreeSet<GroupId>,
+) {
     for id in groups {
         if done.contains(id) || !led.contains(id) {
             continue;

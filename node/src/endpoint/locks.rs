@@ -101,7 +101,13 @@ impl Endpoint {
 
     /// Locks (or elections) whose name begins with `prefix`, in name order over all groups. `limit` 1 to 1000. The
     /// cursor is the last name of the page before.
-    pub async fn locks(&self, kind: NameKind, prefix: &str, limit: u32, cursor: Option<&str>) -> Answer<LockPage> {
+    pub async fn locks(
+        &self,
+        kind: NameKind,
+        prefix: &str,
+        limit: u32,
+        cursor: Option<&str>,
+    ) -> Answer<LockPage> {
         if !(1..=MAX_PAGE).contains(&limit) {
             return Err(ApiError::invalid(format!("limit is {limit}; it must be 1 to {MAX_PAGE}")));
         }

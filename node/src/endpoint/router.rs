@@ -219,10 +219,12 @@ impl Router {
 
     /// Asks one member.
     pub async fn ask(&self, member: MemberId, call: &MemberCall) -> Result<MemberAnswer, GroupError> {
-        let request = postcard::to_allocvec(call).map_err(|e| GroupError::Fatal(format!("encoding a call: {e}")))?;
+        let request =
+            postcard::to_allocvec(call).map_err(|e| GroupError::Fatal(format!("encoding a call: {e}")))?;
         match self.inner.transport.call(member, Bytes::from(request)).await {
-            Ok(answer) => postcard::from_bytes(&answer)
-                .map_err(|e| GroupError::Fatal(format!("member {member} answered what this version cannot read: {e}"))),
+            Ok(answer) => postcard::from_bytes(&answer).map_err(|e| {
+                GroupError::Fatal(format!("member {member} answered what this version cannot read: {e}"))
+            }),
             Err(error @ CallError::NotDelivered { .. }) => {
                 tracing::debug!(member, %error, "a member cannot be reached");
                 Err(GroupError::NotLeader { leader: None })
@@ -244,7 +246,9 @@ impl Router {
                 Some(meta) => meta.call(call).await,
                 None => Err(GroupError::NotLeader { leader: None }),
             }),
-            MemberCall::Keepalive(sessions) => MemberAnswer::Keepalive(self.keepalive_here(sessions.into()).await),
+            MemberCall::Keepalive(sessions) => {
+                MemberAnswer::Keepalive(self.keepalive_here(sessions.into()).await)
+            }
             MemberCall::Ping => MemberAnswer::Pong(self.leads()),
         }
     }

@@ -20,7 +20,9 @@ impl Endpoint {
     /// Opens a session.
     pub async fn open_session(&self, ttl_ms: u64, metadata: Metadata) -> Answer<SessionOpened> {
         if !(MIN_TTL_MS..=MAX_TTL_MS).contains(&ttl_ms) {
-            return Err(ApiError::invalid(format!("ttl_ms is {ttl_ms}; it must be {MIN_TTL_MS} to {MAX_TTL_MS}")));
+            return Err(ApiError::invalid(format!(
+                "ttl_ms is {ttl_ms}; it must be {MIN_TTL_MS} to {MAX_TTL_MS}"
+            )));
         }
         let mut last = ApiError::no_leader(GroupId::META);
         for _ in 0..ID_TRIES {
@@ -30,7 +32,9 @@ impl Endpoint {
             match self.parts.router.call(home, call).await {
                 Ok(_) => return Ok(SessionOpened { session, ttl_ms }),
                 // A session whose fate is unknown ends by itself; another id is free of it.
-                Err(error @ (GroupError::Unknown | GroupError::Rejected(Rejection::SessionExists { .. }))) => {
+                Err(
+                    error @ (GroupError::Unknown | GroupError::Rejected(Rejection::SessionExists { .. })),
+                ) => {
                     last = about_session(home, session).error(error);
                 }
                 Err(error) => return Err(about_session(home, session).error(error)),
@@ -116,7 +120,10 @@ impl Endpoint {
     pub async fn session(&self, session: SessionId) -> Answer<SessionInfo> {
         let home = self.home_of(session).await?;
         let mut info = self.session_in(home, session).await?.ok_or_else(|| {
-            ApiError::new(ErrorCode::NotFound, format!("there is no session {session}; it has ended or never was"))
+            ApiError::new(
+                ErrorCode::NotFound,
+                format!("there is no session {session}; it has ended or never was"),
+            )
         })?;
         for group in info.groups.clone() {
             if let Ok(Some(there)) = self.session_in(group, session).await {

@@ -49,7 +49,8 @@ impl Endpoint {
         let mut streams = Vec::new();
         for id in &groups {
             let group = self.parts.router.group(*id).ok_or_else(|| ApiError::no_leader(*id))?;
-            let subscription = subscribe(group, &filter, from.as_ref().and_then(|from| from.0.get(id)).copied())?;
+            let subscription =
+                subscribe(group, &filter, from.as_ref().and_then(|from| from.0.get(id)).copied())?;
             cursor.0.insert(*id, subscription.place);
             streams.push(self.follow(subscription, filter.clone()).boxed());
         }
@@ -133,7 +134,9 @@ fn subscribe(group: &Group, filter: &Filter, from: Option<Place>) -> Answer<Subs
 fn lagging(group: GroupId) -> ApiError {
     let mut error = ApiError::new(
         ErrorCode::Overloaded,
-        format!("the watch fell behind group {group} or its history was replaced; resume from the last cursor"),
+        format!(
+            "the watch fell behind group {group} or its history was replaced; resume from the last cursor"
+        ),
     );
     error.facts.group = Some(group);
     error
@@ -162,7 +165,8 @@ fn start_of(from: Option<&str>, groups: &[GroupId]) -> Answer<Option<Cursor>> {
             )),
         };
     }
-    let cursor = Cursor::parse(text).ok_or_else(|| ApiError::invalid("the cursor is not one of this service's"))?;
+    let cursor =
+        Cursor::parse(text).ok_or_else(|| ApiError::invalid("the cursor is not one of this service's"))?;
     Ok(Some(cursor))
 }
 

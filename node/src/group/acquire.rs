@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use holdfast_locktable::{
-    command::{Acquire, Attach as FirstContact, Cancel, CancelReason, Command, IfGranted, Repeat, RequestId, Wait},
+    command::{
+        Acquire, Attach as FirstContact, Cancel, CancelReason, Command, IfGranted, Repeat, RequestId, Wait,
+    },
     event::{Removal, WaitEnd},
     ids::{SessionEpoch, Term},
     outcome::{CancelOutcome, Outcome, Rejection},
@@ -108,8 +110,12 @@ impl Group {
             };
             match self.parts.proposer.propose(acquire_command(request, epoch, attach)).await {
                 // The session came or went, or the term changed, between the look and the entry.
-                Err(error @ GroupError::Rejected(Rejection::SessionUnknown { .. } | Rejection::StaleTerm)) => last = error,
-                Err(GroupError::Rejected(Rejection::SessionLost { .. })) if self.met_again(request, epoch) => {
+                Err(
+                    error @ GroupError::Rejected(Rejection::SessionUnknown { .. } | Rejection::StaleTerm),
+                ) => last = error,
+                Err(GroupError::Rejected(Rejection::SessionLost { .. }))
+                    if self.met_again(request, epoch) =>
+                {
                     last = GroupError::Unknown;
                 }
                 result => return result,
@@ -142,7 +148,8 @@ impl Group {
         }
         let term = self.leads().ok_or_else(|| GroupError::NotLeader { leader: self.leader() })?;
         let call = GroupCall::AttachSession { session, group: self.id() };
-        let asked = tokio::time::timeout(Duration::from_millis(FIRST_CONTACT_MS), (self.parts.outward)(home, call));
+        let asked =
+            tokio::time::timeout(Duration::from_millis(FIRST_CONTACT_MS), (self.parts.outward)(home, call));
         match asked.await {
             Ok(Ok(GroupAnswer::Session { epoch, ttl_ms, metadata })) => {
                 Ok((epoch, FirstContact { home, ttl_ms, metadata, term }))

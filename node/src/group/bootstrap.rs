@@ -9,7 +9,11 @@ use holdfast_locktable::command::{Command, Own};
 use holdfast_partitioner::{GroupId, PartitionMap};
 
 use super::Group;
-use crate::{endpoint::MapWatch, meta::group::MetaGroup, raft::{group::RaftGroup, types::MemberId}};
+use crate::{
+    endpoint::MapWatch,
+    meta::group::MetaGroup,
+    raft::{group::RaftGroup, types::MemberId},
+};
 
 /// How long the member that should lead a fresh group first has for itself before the others help.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -53,7 +57,10 @@ pub async fn provide_map(meta: MetaGroup, lock_groups: Vec<GroupId>) {
                 Err(error) => tracing::error!(%error, "there is no first partition map for these groups"),
             }
             tokio::time::sleep(RETRY).await;
-        } else if tokio::time::timeout(RETRY * 5, leadership.changed()).await.is_ok_and(|changed| changed.is_err()) {
+        } else if tokio::time::timeout(RETRY * 5, leadership.changed())
+            .await
+            .is_ok_and(|changed| changed.is_err())
+        {
             return;
         }
     }
@@ -70,7 +77,10 @@ pub async fn take_ranges(group: Group, mut map: MapWatch) {
                 tracing::debug!(group = %group.id(), %error, "the group has not taken its ranges yet");
             }
             tokio::time::sleep(RETRY).await;
-        } else if tokio::time::timeout(RETRY * 5, leadership.changed()).await.is_ok_and(|changed| changed.is_err()) {
+        } else if tokio::time::timeout(RETRY * 5, leadership.changed())
+            .await
+            .is_ok_and(|changed| changed.is_err())
+        {
             return;
         }
     }

@@ -68,7 +68,11 @@ async fn tell_group(
         let batch: Vec<LearnedEnd> = untold
             .iter()
             .take(BATCH)
-            .map(|((session, epoch), reason)| LearnedEnd { session: *session, epoch: *epoch, reason: *reason })
+            .map(|((session, epoch), reason)| LearnedEnd {
+                session: *session,
+                epoch: *epoch,
+                reason: *reason,
+            })
             .collect();
         match outward(group, GroupCall::LearnEnds(batch.clone())).await {
             Ok(_) => {
@@ -84,7 +88,11 @@ async fn tell_group(
 }
 
 /// Records at home that the group knows. What cannot be recorded is told again: learning twice is harmless.
-async fn acknowledge(batch: &[LearnedEnd], group: GroupId, proposer: &Proposer) -> BTreeSet<(SessionId, SessionEpoch)> {
+async fn acknowledge(
+    batch: &[LearnedEnd],
+    group: GroupId,
+    proposer: &Proposer,
+) -> BTreeSet<(SessionId, SessionEpoch)> {
     let acks = batch.iter().map(|end| {
         let (session, epoch) = (end.session, end.epoch);
         let proposed = proposer.propose(Command::AckEnd { session, epoch, group });

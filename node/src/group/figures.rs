@@ -62,7 +62,9 @@ impl GroupMetrics {
     pub(super) fn proposal(&self, took: Duration, failed: Option<&GroupError>) {
         let result = match failed {
             None | Some(GroupError::Rejected(_)) => Ok(()),
-            Some(GroupError::NotLeader { .. } | GroupError::HomeUnavailable { .. }) => Err(ProposalFailure::NotLeader),
+            Some(GroupError::NotLeader { .. } | GroupError::HomeUnavailable { .. }) => {
+                Err(ProposalFailure::NotLeader)
+            }
             Some(GroupError::Overloaded) => Err(ProposalFailure::Overloaded),
             Some(GroupError::Unknown | GroupError::Fatal(_)) => Err(ProposalFailure::Timeout),
         };
@@ -74,9 +76,8 @@ impl GroupMetrics {
         let outcome = match result {
             Ok(GroupAnswer::Granted(_)) => WaitOutcome::Acquired,
             Ok(GroupAnswer::NotGranted(Removal::TimedOut)) => WaitOutcome::Timeout,
-            Ok(GroupAnswer::NotGranted(Removal::SessionEnded(_))) | Err(GroupError::Rejected(Rejection::SessionLost { .. })) => {
-                WaitOutcome::SessionLost
-            }
+            Ok(GroupAnswer::NotGranted(Removal::SessionEnded(_)))
+            | Err(GroupError::Rejected(Rejection::SessionLost { .. })) => WaitOutcome::SessionLost,
             Ok(_) => WaitOutcome::Cancelled,
             Err(GroupError::Rejected(_)) => WaitOutcome::Refused,
             // The next leader measures the rest.
@@ -147,7 +148,8 @@ impl Group {
         let mut figures = std::collections::BTreeMap::<String, PrefixFigures>::new();
         for queue in queues {
             let prefix = self.parts.metrics.prefix_of(&queue.name);
-            let line = figures.entry(prefix.clone()).or_insert(PrefixFigures { prefix, ..PrefixFigures::default() });
+            let line =
+                figures.entry(prefix.clone()).or_insert(PrefixFigures { prefix, ..PrefixFigures::default() });
             line.held += 1;
             line.waiting += queue.entries.len().saturating_sub(1) as u64;
             let age = |at_ms: u64| Duration::from_millis(now_ms.saturating_sub(at_ms));

@@ -49,7 +49,9 @@ impl Group {
             renewals.push(renewal(standing).await);
         }
         let took = Duration::from_millis(self.parts.clock.now().since_ms(at));
-        self.parts.metrics.keepalives(took, renewals.iter().any(|renewal| renewal.state == LeaseState::Renewed));
+        self.parts
+            .metrics
+            .keepalives(took, renewals.iter().any(|renewal| renewal.state == LeaseState::Renewed));
         Ok(renewals)
     }
 
@@ -66,7 +68,10 @@ impl Group {
         self.parts.proposer.propose(Command::Checkpoint { marked: Vec::new(), cleared, term }).await.map(drop)
     }
 
-    fn leading<T>(&self, answer: Result<Result<T, NotLeading>, actix::MailboxError>) -> Result<T, GroupError> {
+    fn leading<T>(
+        &self,
+        answer: Result<Result<T, NotLeading>, actix::MailboxError>,
+    ) -> Result<T, GroupError> {
         match answer {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(NotLeading)) => Err(GroupError::NotLeader { leader: self.leader() }),

@@ -151,7 +151,9 @@ impl Group {
                 self.parts.fanout.do_send(Detached { key, request, caller: None, grace_ms: DETACH_GRACE_MS });
                 Ok(GroupAnswer::Done)
             }
-            GroupCall::Locks { kind, prefix, after, limit } => self.read_locks(kind, &prefix, after, limit).await,
+            GroupCall::Locks { kind, prefix, after, limit } => {
+                self.read_locks(kind, &prefix, after, limit).await
+            }
             GroupCall::Lock(name) => self.read_lock(&name).await,
             GroupCall::Sessions => self.read_sessions().await,
             GroupCall::Session(session) => self.read_session(session).await,
@@ -183,7 +185,9 @@ impl Group {
                 self.parts.metrics.session_opened();
                 GroupAnswer::Session { epoch, ttl_ms, metadata }
             }
-            (Outcome::SessionAttached { epoch, ttl_ms, metadata }, _) => GroupAnswer::Session { epoch, ttl_ms, metadata },
+            (Outcome::SessionAttached { epoch, ttl_ms, metadata }, _) => {
+                GroupAnswer::Session { epoch, ttl_ms, metadata }
+            }
             (Outcome::Cancel(outcome), _) => GroupAnswer::Cancel(outcome),
             (Outcome::Released { released }, _) => GroupAnswer::Released(released),
             (Outcome::ForceReleased { session }, _) => GroupAnswer::ForceReleased(session),
@@ -223,7 +227,9 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         }
         GroupCall::Release { name, session, token } => Command::Release { name, session, token },
         GroupCall::ForceRelease { name, token } => Command::ForceRelease { name, token },
-        GroupCall::Proclaim { name, session, token, value } => Command::Proclaim { name, session, token, value },
+        GroupCall::Proclaim { name, session, token, value } => {
+            Command::Proclaim { name, session, token, value }
+        }
         GroupCall::Acquire(_)
         | GroupCall::Detached { .. }
         | GroupCall::Locks { .. }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use holdfast_locktable::{
-    event::{Change, Event, Removal},
     command::SessionEndReason,
+    event::{Change, Event, Removal},
     ids::{Revision, SessionId},
     name::{Name, NameKind},
     view::{Counts, EntryView, QueueView, SessionRole, SessionView},
@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{
     endpoint::types::{
-        GroupView, HistoryView, HolderView, LockDetail, LockView, SessionInfo, SessionLock, VoterView, WaiterView,
+        GroupView, HistoryView, HolderView, LockDetail, LockView, SessionInfo, SessionLock, VoterView,
+        WaiterView,
     },
     lease::LeftMs,
     raft::status::{GroupStatus, VoterStatus},
@@ -38,9 +39,9 @@ impl Group {
         limit: u32,
     ) -> GroupResult {
         self.confirm().await?;
-        let (queues, more) =
-            self.locks(|table| table.queues(prefix, kind, after.as_ref(), limit as usize));
-        let left = self.left_ms(queues.iter().filter_map(|queue| queue.entries.first()).map(|e| e.session)).await?;
+        let (queues, more) = self.locks(|table| table.queues(prefix, kind, after.as_ref(), limit as usize));
+        let left =
+            self.left_ms(queues.iter().filter_map(|queue| queue.entries.first()).map(|e| e.session)).await?;
         let now = self.parts.clock.wall_ms();
         let locks = queues.iter().map(|queue| lock_view(self.id(), queue, &left, now)).collect();
         Ok(GroupAnswer::Locks { locks, more })
@@ -48,9 +49,8 @@ impl Group {
 
     pub(super) async fn read_lock(&self, name: &Name) -> GroupResult {
         self.confirm().await?;
-        let (owned, queue, history) = self.locks(|table| {
-            (table.owns(name), table.queue(name), table.history_of(name, HISTORY_SHOWN))
-        });
+        let (owned, queue, history) =
+            self.locks(|table| (table.owns(name), table.queue(name), table.history_of(name, HISTORY_SHOWN)));
         owned.map_err(GroupError::Rejected)?;
         let queue = queue.unwrap_or_else(|| QueueView { name: name.clone(), entries: Vec::new() });
         let left = self.left_ms(queue.entries.first().map(|e| e.session).into_iter()).await?;
@@ -84,7 +84,11 @@ impl Group {
         let group = self.id();
         Ok(self.locks(|table| {
             let locks = |session: &SessionView| -> Vec<SessionLock> {
-                session.names.iter().filter_map(|name| session_lock(table.queue(name)?, session.session)).collect()
+                session
+                    .names
+                    .iter()
+                    .filter_map(|name| session_lock(table.queue(name)?, session.session))
+                    .collect()
             };
             sessions.iter().map(|session| session_info(group, session, locks(session), &left, now)).collect()
         }))
@@ -189,7 +193,9 @@ pub fn history_view(event: &Event) -> HistoryView {
         Change::Put { lease, create_revision, version: 1, .. } => ("queued", *lease, *create_revision),
         Change::Put { lease, create_revision, .. } => ("proclaimed", *lease, *create_revision),
         Change::Grant { session, token, .. } => ("granted", Some(*session), *token),
-        Change::Delete { lease, create_revision, reason, .. } => (removal_text(*reason), *lease, *create_revision),
+        Change::Delete { lease, create_revision, reason, .. } => {
+            (removal_text(*reason), *lease, *create_revision)
+        }
     };
     HistoryView { revision: event.revision, at_ms: event.at_ms, what: what.to_owned(), session, token }
 }

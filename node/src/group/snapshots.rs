@@ -10,8 +10,8 @@ use crate::{
     raft::group::RaftGroup,
     snapshot::{
         compaction::LogProgress,
-        raft_target::{CompactionTarget, TargetStopped},
         manifest::Manifest,
+        raft_target::{CompactionTarget, TargetStopped},
         source::{Capture, CaptureError, SnapshotSource},
     },
 };
@@ -37,7 +37,8 @@ impl GroupSource {
         self.raft.confirm_leadership().await.map_err(|error| not_leader(error.leader))?;
         let unavailable = |reason: String| CaptureError::Unavailable { reason };
         let (meta, data) = self.raft.capture().await.map_err(|error| unavailable(error.to_string()))?;
-        let last_log_id = meta.last_log_id.ok_or_else(|| unavailable("nothing has been applied yet".to_owned()))?;
+        let last_log_id =
+            meta.last_log_id.ok_or_else(|| unavailable("nothing has been applied yet".to_owned()))?;
         let revision = self.raft.with_locks(|table, _| table.revision().0).unwrap_or_default();
         let map_epoch = self.map.borrow().as_ref().map_or(0, |map| map.epoch().0);
         Ok(Capture { data, last_log_id, revision, map_epoch })
@@ -58,7 +59,9 @@ impl CompactionTarget for RaftGroup {
     }
 
     fn build_snapshot(&self) -> BoxFuture<'_, Result<(), TargetStopped>> {
-        Box::pin(async { self.build_snapshot().await.map(drop).map_err(|error| TargetStopped { reason: error.to_string() }) })
+        Box::pin(async {
+            self.build_snapshot().await.map(drop).map_err(|error| TargetStopped { reason: error.to_string() })
+        })
     }
 
     fn purge(&self, upto: u64) -> BoxFuture<'_, Result<(), TargetStopped>> {

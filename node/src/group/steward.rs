@@ -50,7 +50,8 @@ fn promote(group: &Group, sink: &GroupSink, term: Term) -> JoinHandle<()> {
         group.parts.fanout.do_send(watch::Promoted { waits: waits.collect() });
         for end in table.pending_ends() {
             for told in &end.to_tell {
-                let end = EndToTell { session: end.session, epoch: end.epoch, reason: end.reason, group: *told };
+                let end =
+                    EndToTell { session: end.session, epoch: end.epoch, reason: end.reason, group: *told };
                 // The receiver is started below.
                 let _ = queue.send(end);
             }

@@ -295,7 +295,8 @@ impl Handler<Keepalives> for LeaseManager {
     type Result = MessageResult<Keepalives>;
 
     fn handle(&mut self, batch: Keepalives, _: &mut Self::Context) -> Self::Result {
-        let heard = |leases: &mut Leases| batch.sessions.iter().map(|id| leases.heard(*id, batch.at)).collect();
+        let heard =
+            |leases: &mut Leases| batch.sessions.iter().map(|id| leases.heard(*id, batch.at)).collect();
         MessageResult(self.leases.as_mut().map(heard).ok_or(NotLeading))
     }
 }

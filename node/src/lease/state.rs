@@ -210,7 +210,11 @@ impl Leases {
         }
         lease.heard = lease.heard.max(at);
         lease.deadline = lease.deadline.max(at.plus_ms(lease.ttl_ms));
-        if lease.marked { Heard::Marked { epoch: lease.epoch } } else { Heard::Alive { ttl_ms: lease.ttl_ms } }
+        if lease.marked {
+            Heard::Marked { epoch: lease.epoch }
+        } else {
+            Heard::Alive { ttl_ms: lease.ttl_ms }
+        }
     }
 
     /// Milliseconds a session has left.
@@ -275,7 +279,8 @@ impl Leases {
 
     fn silent(&self, now: Moment) -> Vec<(SessionId, SessionEpoch, u64)> {
         let quiet = |lease: &&Lease| !lease.expiring && now.since_ms(lease.heard) > lease.ttl_ms / 2;
-        let entry = |(session, lease): (&SessionId, &Lease)| (*session, lease.epoch, lease.deadline.since_ms(now));
+        let entry =
+            |(session, lease): (&SessionId, &Lease)| (*session, lease.epoch, lease.deadline.since_ms(now));
         self.leases.iter().filter(|(_, lease)| quiet(lease)).map(entry).collect()
     }
 

@@ -28,8 +28,8 @@ use crate::{
         error::LogFailure,
         group_number::GroupNumber,
         handle::LogHandle,
-        opener::LogOpener,
         identity::{ClusterId, LogIdentity},
+        opener::LogOpener,
         stats::CommitSample,
     },
     meta::{
@@ -114,7 +114,8 @@ pub(super) fn open(config: MemberConfig) -> Result<Opened, StartError> {
     let patience = timing.election_timeout_max * PATIENCE;
     let heard = Heard::new();
     let transport: Arc<dyn Transport> = Arc::new(GrpcTransport::new(&config.cluster, member, heard.clone()));
-    let peers: Vec<MemberId> = config.members.iter().map(|entry| entry.id).filter(|id| *id != member).collect();
+    let peers: Vec<MemberId> =
+        config.members.iter().map(|entry| entry.id).filter(|id| *id != member).collect();
     for entry in &config.members {
         transport.learn(entry.id, &entry.peer);
     }
@@ -141,7 +142,11 @@ impl Shared {
         Ok((number, log))
     }
 
-    async fn start_raft(&self, id: GroupId, machine: Machine) -> Result<(GroupNumber, RaftGroup), StartError> {
+    async fn start_raft(
+        &self,
+        id: GroupId,
+        machine: Machine,
+    ) -> Result<(GroupNumber, RaftGroup), StartError> {
         let (number, log) = self.open_log(id).await?;
         let observer = GroupObserver::new(id, self.config.member, self.metrics.instruments.clone());
         let options = GroupOptions {
@@ -159,7 +164,8 @@ impl Shared {
 
     /// Starts the meta group.
     pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<MetaGroup, StartError> {
-        let (number, raft) = self.start_raft(GroupId::META, Machine::Meta { table: MetaTable::new(), sink }).await?;
+        let (number, raft) =
+            self.start_raft(GroupId::META, Machine::Meta { table: MetaTable::new(), sink }).await?;
         // The meta group's log is compacted as any other; its snapshots go to the store too.
         self.start_snapshotter(number, &raft)?;
         Ok(MetaGroup::new(raft, self.clock.clone()))
@@ -184,7 +190,11 @@ impl Shared {
         Ok((Group::new(parts), sink))
     }
 
-    fn start_snapshotter(&self, group: GroupNumber, raft: &RaftGroup) -> Result<actix::Addr<Snapshotter>, StartError> {
+    fn start_snapshotter(
+        &self,
+        group: GroupNumber,
+        raft: &RaftGroup,
+    ) -> Result<actix::Addr<Snapshotter>, StartError> {
         let clock = self.clock.clone();
         let keep = NonZeroUsize::new(self.config.snapshots.keep as usize)
             .ok_or_else(|| StartError("snapshots.keep must be at least 1".to_owned()))?;

@@ -96,11 +96,22 @@ impl MetaGroup {
         match call {
             MetaCall::Record { actor, action, target, reason, outcome } => {
                 let at_ms = self.clock.wall_ms();
-                self.propose(MetaCommand::Record(AuditRecord { at_ms, actor, action, target, reason, outcome })).await?;
+                self.propose(MetaCommand::Record(AuditRecord {
+                    at_ms,
+                    actor,
+                    action,
+                    target,
+                    reason,
+                    outcome,
+                }))
+                .await?;
                 Ok(MetaAnswer::Done)
             }
             MetaCall::Audit { limit } => {
-                self.raft.confirm_leadership().await.map_err(|error| GroupError::NotLeader { leader: error.leader })?;
+                self.raft
+                    .confirm_leadership()
+                    .await
+                    .map_err(|error| GroupError::NotLeader { leader: error.leader })?;
                 Ok(MetaAnswer::Audit(self.audit(limit as usize)))
             }
             MetaCall::Status => Ok(MetaAnswer::Status(Box::new(self.status()))),
@@ -141,7 +152,12 @@ impl MetaGroup {
 
     /// Figures of the group as this member knows them.
     pub fn status(&self) -> GroupView {
-        group_view(GroupId::META, self.raft.status(), Revision(0), holdfast_locktable::view::Counts::default())
+        group_view(
+            GroupId::META,
+            self.raft.status(),
+            Revision(0),
+            holdfast_locktable::view::Counts::default(),
+        )
     }
 }
 
@@ -160,7 +176,8 @@ impl MapSink {
 
 impl ApplySink<MetaApplied> for MapSink {
     fn applied(&self, batch: Vec<(Position, MetaApplied)>) {
-        let changed = |(_, applied): &(Position, MetaApplied)| matches!(applied.result, Ok(MetaOutcome::MapSet { .. }));
+        let changed =
+            |(_, applied): &(Position, MetaApplied)| matches!(applied.result, Ok(MetaOutcome::MapSet { .. }));
         if batch.iter().any(changed) {
             self.stale.notify_one();
         }

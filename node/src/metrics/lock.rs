@@ -103,7 +103,9 @@ impl LockMetrics {
                 .u64_histogram("holdfast.lock.queue.length")
                 .with_unit("{waiter}")
                 .with_description("How many stood in the queue, holder included, when a waiter came")
-                .with_boundaries(vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0])
+                .with_boundaries(vec![
+                    1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 4096.0,
+                ])
                 .build(),
             prefixes,
         }

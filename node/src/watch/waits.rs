@@ -104,7 +104,14 @@ impl<C> Waits<C> {
     }
 
     /// A caller went away without an answer. With nobody left, the request is given up after `grace_ms`, granted or not.
-    pub fn detached(&mut self, key: WaitKey, request: RequestId, id: Option<CallerId>, now: Moment, grace_ms: u64) {
+    pub fn detached(
+        &mut self,
+        key: WaitKey,
+        request: RequestId,
+        id: Option<CallerId>,
+        now: Moment,
+        grace_ms: u64,
+    ) {
         let slot = Self::slot(&mut self.slots, &key, request);
         if let Some(id) = id {
             slot.callers.remove(&id);
@@ -168,8 +175,16 @@ impl<C> Waits<C> {
         self.slots.values().map(|slot| slot.callers.len()).sum()
     }
 
-    fn slot<'a>(slots: &'a mut BTreeMap<WaitKey, Slot<C>>, key: &WaitKey, request: RequestId) -> &'a mut Slot<C> {
-        slots.entry(key.clone()).or_insert_with(|| Slot { request, callers: BTreeMap::new(), abandon_at: None })
+    fn slot<'a>(
+        slots: &'a mut BTreeMap<WaitKey, Slot<C>>,
+        key: &WaitKey,
+        request: RequestId,
+    ) -> &'a mut Slot<C> {
+        slots.entry(key.clone()).or_insert_with(|| Slot {
+            request,
+            callers: BTreeMap::new(),
+            abandon_at: None,
+        })
     }
 
     fn drop_slot(&mut self, key: &WaitKey) {

@@ -1,14 +1,16 @@
-//! A listener over an endpoint that serves no cluster, a client for it, and the published document.
-//!
-//! Everything that is refused here is refused before the endpoint is asked, so no cluster is needed.
+//! One member with a listener, a client for it, and the published document that every answer is compared with.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
-use std::{net::SocketAddr, sync::LazyLock};
+mod document;
+mod wait;
+
+use std::{net::SocketAddr, time::Duration};
 
 use holdfast_node::{
     api::http::{self, HttpOptions, HttpServer, Limits},
-    endpoint::Endpoint,
+    config::{MemberConfig, MemberEntry},
+    member::Member,
     metrics::{
         Build,
         exporter::{Identity, Metrics},
@@ -16,22 +18,42 @@ use holdfast_node::{
 };
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-/// A running listener and a client for it.
-pub(crate) struct Member {
+pub(crate) use document::Document;
+pub(crate) use wait::until;
+
+/// A member, a listener of its own in front of it, and a client.
+pub(crate) struct Fixture {
     pub(crate) server: HttpServer,
     pub(crate) metrics: Metrics,
     client: reqwest::Client,
+    member: Member,
+    _folder: TempDir,
 }
 
-impl Member {
-    pub(crate) fn start() -> Self {
+impl Fixture {
+    /// A cluster of one member that is ready.
+    pub(crate) async fn alone() -> Self {
+        let fixture = Self::start(1).await;
+        until("the member is ready", async || fixture.member.endpoint().ready().is_ok()).await;
+        fixture
+    }
+
+    /// One of three members, whose others do not exist: no group ever has a leader.
+    pub(crate) async fn leaderless() -> Self {
+        Self::start(3).await
+    }
+
+    async fn start(members: u16) -> Self {
+        let folder = TempDir::new().unwrap();
+        let member = Member::start(config(&folder, members)).await.unwrap();
         let build = Build { version: "0.1.0".into(), revision: "unknown".into() };
         let metrics = Metrics::start(&Identity { cluster: "test".into(), member: 1, build }).unwrap();
         let listener = http::listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
         let options = HttpOptions { listener, limits: Limits::default(), metrics: metrics.clone() };
-        let server = http::serve(Endpoint {}, options).unwrap();
-        Self { server, metrics, client: reqwest::Client::new() }
+        let server = http::serve(member.endpoint().clone(), options).unwrap();
+        Self { server, metrics, client: reqwest::Client::new(), member, _folder: folder }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -49,6 +71,30 @@ impl Member {
     pub(crate) async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
         let request = self.request("POST", path).header("content-type", "application/json").body(body);
         Answer::of(request.send().await.unwrap()).await
+    }
+
+    /// Sends a request, and asserts that its answer has this status and is as documented.
+    pub(crate) async fn documented(
+        &self,
+        (method, path): (&str, &str),
+        body: Option<Value>,
+        status: u16,
+    ) -> Answer {
+        let answer = match &body {
+            Some(body) => self.post(path, body.to_string()).await,
+            None => self.send(method, path).await,
+        };
+        let about = format!("{method} {path} {}", body.unwrap_or_default());
+        assert_eq!(answer.status, status, "{about}: {}", answer.text);
+        document::assert_documented(&about, method, path, &answer);
+        answer
+    }
+
+    /// Opens a session and answers its id.
+    pub(crate) async fn session(&self) -> String {
+        let body = json!({ "ttl_ms": 60_000 });
+        let answer = self.documented(("POST", "/v1/sessions"), Some(body), 201).await;
+        answer.json()["session"].as_str().unwrap().to_owned()
     }
 }
 
@@ -84,7 +130,7 @@ impl Answer {
         assert_eq!(problem["code"], code, "{about}: {problem}");
         assert_eq!(problem["status"], status, "{about}");
         assert_eq!(problem["type"], format!("urn:holdfast:problem:{code}"), "{about}");
-        assert!(PROBLEM.is_valid(&problem), "{about}: {problem} is not as documented");
+        document::assert_is_problem(about, &problem);
         for word in words {
             let detail = problem["detail"].as_str().unwrap();
             assert!(detail.contains(word), "{about}: {detail:?} lacks {word:?}");
@@ -92,39 +138,23 @@ impl Answer {
     }
 }
 
-static PROBLEM: LazyLock<jsonschema::Validator> =
-    LazyLock::new(|| Document::published().schema("#/components/schemas/Problem"));
-
-/// The published OpenAPI document.
-pub(crate) struct Document(Value);
-
-impl Document {
-    pub(crate) fn published() -> Self {
-        let text = include_str!("../../openapi.json");
-        Self(serde_json::from_str(text).unwrap())
-    }
-
-    pub(crate) fn json(&self) -> &Value {
-        &self.0
-    }
-
-    /// A validator of what the document has at a place.
-    pub(crate) fn schema(&self, reference: &str) -> jsonschema::Validator {
-        assert!(self.0.pointer(&reference[1..]).is_some(), "the document lacks {reference}");
-        let mut document = self.0.clone();
-        document["$ref"] = json!(reference);
-        jsonschema::options().with_draft(jsonschema::Draft::Draft202012).build(&document).unwrap()
-    }
-
-    /// A validator of the body that a POST takes.
-    pub(crate) fn body(&self, path: &str) -> jsonschema::Validator {
-        let path = path.replace('/', "~1");
-        self.schema(&format!("#/paths/{path}/post/requestBody/content/application~1json/schema"))
-    }
-
-    /// Whether an operation may answer with a status.
-    pub(crate) fn has_status(&self, method: &str, path: &str, status: u16) -> bool {
-        let method = method.to_ascii_lowercase();
-        self.0["paths"][path][method]["responses"].get(status.to_string()).is_some()
-    }
+fn config(folder: &TempDir, members: u16) -> MemberConfig {
+    let mut config =
+        MemberConfig { member: 1, data_dir: folder.path().join("member-1"), ..MemberConfig::default() };
+    let free = SocketAddr::from(([127, 0, 0, 1], 0));
+    (config.listen.http, config.listen.grpc, config.listen.peer) = (free, free, free);
+    // Nobody listens on the lowest ports.
+    config.members = (1..=members)
+        .map(|n| MemberEntry {
+            id: n.into(),
+            http: format!("http://127.0.0.1:{n}"),
+            grpc: format!("http://127.0.0.1:{}", n + 10),
+            peer: format!("127.0.0.1:{}", n + 20),
+        })
+        .collect();
+    config.groups.lock_groups = 2;
+    config.raft.heartbeat_interval = Duration::from_millis(50);
+    config.raft.election_timeout_min = Duration::from_millis(200);
+    config.raft.election_timeout_max = Duration::from_millis(400);
+    config
 }

@@ -11,6 +11,7 @@ use crate::{
     ids::{SessionId, Token},
 };
 
+pub(crate) use types::as_value;
 pub use types::{
     AuditEntry, GroupView, HistoryView, HolderView, LeaderView, LockDetail, LockPage, LockView, MemberView,
     PartitionMap, PartitionRule, PartitionTable, SessionInfo, SessionLock, SessionPage, SnapshotView,

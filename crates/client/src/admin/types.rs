@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::ids::{SessionId, Token};
 
-/// Writes bytes as text; bytes that are not UTF-8 are replaced, for display only.
-fn as_text<S: Serializer>(value: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&String::from_utf8_lossy(value))
+/// Writes a value as `value` where it is text, else as `value_base64`.
+pub(crate) fn as_value<S: Serializer>(value: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(1))?;
+    match std::str::from_utf8(value) {
+        Ok(text) => map.serialize_entry("value", text)?,
+        Err(_) => map.serialize_entry("value_base64", &BASE64_STANDARD.encode(value))?,
+    }
+    map.end()
 }
 
 /// A page of locks.
@@ -50,7 +56,7 @@ pub struct HolderView {
     /// What the holder says about itself.
     pub metadata: BTreeMap<String, String>,
     /// An election's value.
-    #[serde(serialize_with = "as_text")]
+    #[serde(flatten, serialize_with = "as_value")]
     pub value: Bytes,
 }
 
@@ -107,7 +113,7 @@ pub struct LeaderView {
     /// Its fencing token.
     pub token: Token,
     /// The value it proclaimed last.
-    #[serde(serialize_with = "as_text")]
+    #[serde(flatten, serialize_with = "as_value")]
     pub value: Bytes,
     /// Milliseconds since it was elected, as leaders saw it.
     pub leading_ms: u64,
@@ -325,5 +331,20 @@ mod tests {
         assert_eq!(json["holder"]["session"], "1f");
         assert_eq!(json["holder"]["token"], 7);
         assert_eq!(json["holder"]["value"], "v1");
+    }
+
+    #[test]
+    fn a_value_that_is_no_text_is_written_in_base64() {
+        let leader = LeaderView {
+            name: "a".into(),
+            session: SessionId::from_wire(1),
+            token: Token::new(7),
+            value: Bytes::from_static(b"\xff\x00"),
+            leading_ms: 0,
+            candidates: 0,
+        };
+        let json = serde_json::to_value(&leader).unwrap();
+        assert_eq!(json["value_base64"], "/wA=");
+        assert_eq!(json.get("value"), None);
     }
 }

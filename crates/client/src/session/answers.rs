@@ -1,7 +1,5 @@
 //! What an answer, a notification or the passing of time does to a session. The other half of [`super::core`].
 
-use std::time::Duration;
-
 use holdfast_proto::v1::{self, session_response::Body};
 
 use super::{
@@ -331,10 +329,12 @@ impl Core {
         }
     }
 
-    /// The next moment at which [`Self::tick`] or [`Self::next_message`] has something to do.
-    pub(crate) fn next_moment(&self, now: Moment) -> Option<Moment> {
+    /// The next moment at which [`Self::tick`] has something to do, or, where the connection takes messages,
+    /// [`super::core::Core::next_message`] has.
+    pub(crate) fn next_moment(&self, now: Moment, can_send: bool) -> Option<Moment> {
         let alive = self.ledger.end().is_none();
-        let pulse = alive.then(|| self.pulse.next());
+        let stall = self.pulse.next_stall().filter(|_| alive);
+        let due = (alive && can_send).then(|| self.pulse.next_due());
         let requests = self.requests.iter().flat_map(|(_, entry)| {
             let pause = match entry.phase {
                 Phase::Pause(until) => Some(until),
@@ -342,12 +342,7 @@ impl Core {
             };
             [pause, entry.give_up(self.request_timeout)]
         });
-        requests.flatten().chain(pulse).chain(self.ledger.next_turn(now)).min()
-    }
-
-    /// How long until then; at most `at_most`, because a suspended machine's timers stand still while its deadlines run.
-    pub(crate) fn sleep(&self, now: Moment, at_most: Duration) -> Duration {
-        self.next_moment(now).map_or(at_most, |moment| moment.since(now).min(at_most))
+        requests.flatten().chain(stall).chain(due).chain(self.ledger.next_turn(now)).min()
     }
 }
 

@@ -6,7 +6,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use holdfast_proto::v1;
-use tokio::{sync::mpsc::error::TrySendError, time::sleep};
+use tokio::{
+    sync::mpsc::{self, error::TrySendError},
+    time::sleep,
+};
 
 use super::{link::Link, shared::Shared};
 use crate::{
@@ -39,6 +42,18 @@ enum Happened {
     Message(Option<Result<v1::SessionResponse, tonic::Status>>),
     /// The connection takes messages again, or is gone.
     Writable,
+}
+
+/// How sending went.
+enum Flushed {
+    /// There is nothing more to send.
+    All,
+    /// The connection takes no more for now.
+    Full,
+    /// The connection is gone.
+    Closed,
+    /// Answers are overdue.
+    Stalled,
 }
 
 struct Driver {
@@ -86,7 +101,9 @@ impl Driver {
             if core.finished() {
                 return false;
             }
-            core.sleep(self.shared.now(), self.look)
+            let now = self.shared.now();
+            let can_send = !blocked && matches!(self.connection, Connection::Open(_));
+            core.next_moment(now, can_send).map_or(self.look, |moment| moment.since(now).min(self.look))
         };
         let happened = self.wait(pause, blocked).await;
         self.take_in(happened);
@@ -96,24 +113,37 @@ impl Driver {
     /// Sends what there is to send. Answers whether the connection is full.
     fn send(&mut self) -> bool {
         let Connection::Open(link) = &self.connection else { return false };
+        match self.flush(&link.outbox) {
+            Flushed::All => false,
+            Flushed::Full => true,
+            Flushed::Closed => {
+                self.disconnect(&Error::Unreachable { reason: "the stream was closed".into() });
+                false
+            }
+            Flushed::Stalled => {
+                self.shared.client.caller.pool.evict(&link.leased);
+                self.disconnect(&Error::Unreachable { reason: "keepalives are not answered".into() });
+                false
+            }
+        }
+    }
+
+    fn flush(&self, outbox: &mpsc::Sender<v1::SessionRequest>) -> Flushed {
         let mut core = self.shared.core();
         let now = self.shared.now();
         if core.stalled(now) {
-            drop(core);
-            self.disconnect(&Error::Unreachable { reason: "keepalives are not answered".into() }, true);
-            return false;
+            return Flushed::Stalled;
         }
         while core.has_message(now) {
-            let permit = match link.outbox.try_reserve() {
+            let permit = match outbox.try_reserve() {
                 Ok(permit) => permit,
-                Err(TrySendError::Full(())) => return true,
-                // The other half of the stream says why it is gone.
-                Err(TrySendError::Closed(())) => return false,
+                Err(TrySendError::Full(())) => return Flushed::Full,
+                Err(TrySendError::Closed(())) => return Flushed::Closed,
             };
-            let Some(message) = core.next_message(now) else { return false };
+            let Some(message) = core.next_message(now) else { break };
             permit.send(message);
         }
-        false
+        Flushed::All
     }
 
     async fn wait(&mut self, pause: Duration, blocked: bool) -> Happened {
@@ -159,25 +189,23 @@ impl Driver {
                 self.pause();
             }
             Happened::Message(Some(Ok(message))) => {
-                self.attempts = 0;
+                // A member that takes the stream and then ends it has not proved anything.
+                if !matches!(message.body, Some(v1::session_response::Body::Resumed(_))) {
+                    self.attempts = 0;
+                }
                 let now = self.shared.now();
                 let mut core = self.shared.core();
                 core.on_message(message, now);
             }
-            Happened::Message(Some(Err(status))) => self.disconnect(&from_status(&status), false),
+            Happened::Message(Some(Err(status))) => self.disconnect(&from_status(&status)),
             Happened::Message(None) => {
-                self.disconnect(&Error::Unreachable { reason: "the member ended the stream".into() }, false);
+                self.disconnect(&Error::Unreachable { reason: "the member ended the stream".into() });
             }
         }
     }
 
-    fn disconnect(&mut self, error: &Error, stalled: bool) {
+    fn disconnect(&mut self, error: &Error) {
         tracing::debug!(session = %self.shared.session, %error, "session stream lost");
-        if let Connection::Open(link) = &self.connection
-            && stalled
-        {
-            self.shared.client.caller.pool.evict(&link.leased);
-        }
         let now = self.shared.now();
         self.shared.core().disconnected(error.to_string(), now);
         self.pause();

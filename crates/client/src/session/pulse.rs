@@ -14,7 +14,9 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 pub(crate) struct Pulse {
     interval: Duration,
     retry: Duration,
+    /// How long an answer may take now; doubles with each stall, so that a slow cluster is not mistaken for a dead one.
     stall: Duration,
+    stall_range: (Duration, Duration),
     due: Moment,
     /// One is wanted as soon as none is under way.
     wanted: bool,
@@ -25,10 +27,12 @@ pub(crate) struct Pulse {
 impl Pulse {
     pub(crate) fn new(ttl: Duration, now: Moment) -> Self {
         let interval = ttl / 4;
+        let stall = interval.clamp(STALL.0, STALL.1);
         Self {
             interval,
             retry: (interval / 4).clamp(RETRY.0, RETRY.1),
-            stall: interval.clamp(STALL.0, STALL.1),
+            stall,
+            stall_range: (stall, stall.max(ttl / 2)),
             due: now.plus(interval),
             wanted: false,
             sent: BTreeMap::new(),
@@ -56,7 +60,9 @@ impl Pulse {
 
     /// An answer came: when its keepalive was sent; `None` for an answer to something else.
     pub(crate) fn answered(&mut self, sequence: u64) -> Option<Moment> {
-        self.sent.remove(&sequence)
+        let sent = self.sent.remove(&sequence)?;
+        self.stall = self.stall_range.0;
+        Some(sent)
     }
 
     /// Something refused or did not answer: the next keepalive comes early.
@@ -66,6 +72,9 @@ impl Pulse {
 
     /// The connection is gone, and answers with it.
     pub(crate) fn disconnected(&mut self, now: Moment) {
+        if self.stalled(now) {
+            self.stall = self.stall.saturating_mul(2).min(self.stall_range.1);
+        }
         self.sent.clear();
         self.due = now;
     }
@@ -75,10 +84,14 @@ impl Pulse {
         self.sent.values().any(|sent| now.since(*sent) >= self.stall)
     }
 
-    /// When something is to be done next.
-    pub(crate) fn next(&self) -> Moment {
-        let overdue = self.sent.values().next().map(|sent| sent.plus(self.stall));
-        overdue.map_or(self.due, |overdue| overdue.min(self.due))
+    /// When an answer turns overdue.
+    pub(crate) fn next_stall(&self) -> Option<Moment> {
+        self.sent.values().next().map(|sent| sent.plus(self.stall))
+    }
+
+    /// When the next keepalive comes by itself.
+    pub(crate) const fn next_due(&self) -> Moment {
+        self.due
     }
 }
 
@@ -117,11 +130,26 @@ mod tests {
         let mut pulse = Pulse::new(Duration::from_secs(2), at(0));
         pulse.sent(1, at(500));
         assert!(!pulse.stalled(at(999)));
-        assert_eq!(pulse.next(), at(1_000));
+        assert_eq!(pulse.next_stall(), Some(at(1_000)));
         assert!(pulse.stalled(at(1_000)));
         pulse.disconnected(at(1_000));
         assert!(!pulse.stalled(at(9_000)));
         assert!(pulse.is_due(at(1_000)));
         assert_eq!(pulse.answered(1), None);
+    }
+
+    #[test]
+    fn patience_doubles_until_something_is_answered() {
+        let mut pulse = Pulse::new(Duration::from_secs(2), at(0));
+        pulse.sent(1, at(0));
+        pulse.disconnected(at(500));
+        pulse.sent(2, at(500));
+        assert_eq!(pulse.next_stall(), Some(at(1_500)));
+        pulse.disconnected(at(1_500));
+        pulse.sent(3, at(1_500));
+        assert_eq!(pulse.next_stall(), Some(at(2_500)));
+        pulse.answered(3);
+        pulse.sent(4, at(3_000));
+        assert_eq!(pulse.next_stall(), Some(at(3_500)));
     }
 }

@@ -1,4 +1,5 @@
-//! The PostgreSQL guard, one rule at a time. One server for each test, so related rules share one.
+//! The PostgreSQL guard, one rule at a time. Starting a server is slow, so related rules share one, each with a database
+//! of its own.
 
 use deadpool_postgres::{Object, Pool};
 use holdfast_fence::{DatabaseError, FenceError, MAX_TOKEN, PostgresGuard};
@@ -6,12 +7,32 @@ use tokio_postgres::{IsolationLevel, error::SqlState};
 
 use crate::support::{eventually, postgres_server::PostgresServer};
 
-async fn new_guard() -> (PostgresGuard, Pool, PostgresServer) {
+#[tokio::test]
+async fn tokens_are_judged_and_refusals_abort() {
     let server = PostgresServer::start();
-    let pool = server.pool();
+    the_rules_of_the_mark_hold(&server).await;
+    a_refused_transaction_cannot_be_committed(&server).await;
+}
+
+#[tokio::test]
+async fn writers_that_meet_wait_and_are_judged_by_what_was_committed() {
+    let server = PostgresServer::start();
+    a_check_that_waited_for_a_higher_token_is_refused_at_every_isolation(&server).await;
+    an_object_belongs_to_the_lock_of_its_first_write_until_it_is_rebound(&server).await;
+}
+
+#[tokio::test]
+async fn the_schema_serves_every_language_and_is_made_once() {
+    let server = PostgresServer::start();
+    the_check_is_plain_sql_for_every_language_and_waits_for_the_disk(&server).await;
+    migrations_run_once_refuse_newer_tables_and_need_no_rights_when_done(&server).await;
+}
+
+async fn new_guard(server: &PostgresServer, database: &str) -> (PostgresGuard, Pool) {
+    let pool = server.new_database(database).await;
     let guard = PostgresGuard::open(pool.clone()).await.unwrap();
     pool.get().await.unwrap().batch_execute("CREATE TABLE notes (id bigserial, text text)").await.unwrap();
-    (guard, pool, server)
+    (guard, pool)
 }
 
 async fn note(
@@ -40,9 +61,8 @@ async fn write_object(guard: &PostgresGuard, pool: &Pool, lock: &str, token: u64
     Ok(tx.commit().await?)
 }
 
-#[tokio::test]
-async fn the_rules_of_the_mark_hold() {
-    let (guard, pool, _server) = new_guard().await;
+async fn the_rules_of_the_mark_hold(server: &PostgresServer) {
+    let (guard, pool) = new_guard(server, "marks").await;
     note(&guard, &pool, "a", 7, "seven").await.unwrap();
     note(&guard, &pool, "a", 7, "seven again").await.unwrap();
     note(&guard, &pool, "a", 9, "nine").await.unwrap();
@@ -63,9 +83,8 @@ async fn the_rules_of_the_mark_hold() {
     assert_eq!(guard.highest("never").await.unwrap(), None);
 }
 
-#[tokio::test]
-async fn a_refused_transaction_cannot_be_committed() {
-    let (guard, pool, _server) = new_guard().await;
+async fn a_refused_transaction_cannot_be_committed(server: &PostgresServer) {
+    let (guard, pool) = new_guard(server, "refusals").await;
     guard.advance("a", 9).await.unwrap();
     for (lock, token) in [("a", 8), ("a", 0), ("", 10)] {
         let mut client = pool.get().await.unwrap();
@@ -80,9 +99,8 @@ async fn a_refused_transaction_cannot_be_committed() {
 }
 
 /// The trap: the check waits for the row, and must then judge by the row as committed, not as it was before the wait.
-#[tokio::test]
-async fn a_check_that_waited_for_a_higher_token_is_refused_at_every_isolation() {
-    let (guard, pool, _server) = new_guard().await;
+async fn a_check_that_waited_for_a_higher_token_is_refused_at_every_isolation(server: &PostgresServer) {
+    let (guard, pool) = new_guard(server, "waits").await;
     let levels =
         [IsolationLevel::ReadCommitted, IsolationLevel::RepeatableRead, IsolationLevel::Serializable];
     for (round, level) in (1_u64..).zip(levels) {
@@ -118,9 +136,8 @@ async fn a_check_that_waited_for_a_higher_token_is_refused_at_every_isolation() 
     }
 }
 
-#[tokio::test]
-async fn an_object_belongs_to_the_lock_of_its_first_write_until_it_is_rebound() {
-    let (guard, pool, _server) = new_guard().await;
+async fn an_object_belongs_to_the_lock_of_its_first_write_until_it_is_rebound(server: &PostgresServer) {
+    let (guard, pool) = new_guard(server, "objects").await;
     write_object(&guard, &pool, "a", 900).await.unwrap();
     let refused = write_object(&guard, &pool, "b", 3).await.unwrap_err();
     assert!(matches!(&refused, FenceError::WrongLock { bound_to, .. } if bound_to == "a"), "{refused}");
@@ -153,9 +170,8 @@ async fn an_object_belongs_to_the_lock_of_its_first_write_until_it_is_rebound() 
     assert!(matches!(write_object(&guard, &pool, "a", 902).await, Err(FenceError::WrongLock { .. })));
 }
 
-#[tokio::test]
-async fn the_check_is_plain_sql_for_every_language_and_waits_for_the_disk() {
-    let (guard, pool, _server) = new_guard().await;
+async fn the_check_is_plain_sql_for_every_language_and_waits_for_the_disk(server: &PostgresServer) {
+    let (guard, pool) = new_guard(server, "sql").await;
     let mut client = pool.get().await.unwrap();
     client.batch_execute("SELECT holdfast_fence.check_token('a', 7, 'report')").await.unwrap();
     assert_eq!(guard.highest("a").await.unwrap(), Some(7));
@@ -184,11 +200,9 @@ async fn the_check_is_plain_sql_for_every_language_and_waits_for_the_disk() {
     assert_eq!((inside.as_str(), outside.as_str()), ("on", "off"));
 }
 
-#[tokio::test]
-async fn migrations_run_once_refuse_newer_tables_and_need_no_rights_when_done() {
-    let server = PostgresServer::start();
-    let pool = server.pool();
-    let opening: Vec<_> = (0..8).map(|_| tokio::spawn(PostgresGuard::open(server.pool()))).collect();
+async fn migrations_run_once_refuse_newer_tables_and_need_no_rights_when_done(server: &PostgresServer) {
+    let pool = server.new_database("migrations").await;
+    let opening: Vec<_> = (0..8).map(|_| tokio::spawn(PostgresGuard::open(pool.clone()))).collect();
     for opened in opening {
         opened.await.unwrap().unwrap();
     }
@@ -201,7 +215,7 @@ async fn migrations_run_once_refuse_newer_tables_and_need_no_rights_when_done() 
         )
         .await
         .unwrap();
-    let app = server.pool_for(&server.url("postgres").replace("postgres@", "app@"));
+    let app = server.pool_for(&server.url("migrations").replace("postgres@", "app@"));
     let guard = PostgresGuard::open(app).await.unwrap();
     assert_eq!(guard.advance("a", 7).await.unwrap(), 7);
 

@@ -20,7 +20,7 @@ const SEED: u64 = 20_260_302;
 const WRITES: i64 = 10_000;
 
 /// A part of the load is more than enough for the naive check.
-const NAIVE_WRITES: i64 = 1_000;
+const NAIVE_WRITES: i64 = 400;
 
 const LOG: &str = "INSERT INTO accepted (attempt, lock, token) VALUES ($1, $2, $3)";
 

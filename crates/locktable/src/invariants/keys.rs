@@ -13,6 +13,12 @@ pub(super) fn all(table: &LockTable) -> Result<(), Violation> {
         if record.place.as_ref().map(|place| &place.name) != queue_for(key, record.lease).as_ref() {
             return Err(Violation::LockKeyShape { key: text(key) });
         }
+        if let Some(place) = &record.place {
+            let slot = table.index.queue(&place.name).and_then(|queue| queue.get(record.create));
+            if slot.is_none_or(|slot| slot.key != key) {
+                return Err(Violation::QueueOrder { name: place.name.clone() });
+            }
+        }
         if !revisions_fit(table, record) {
             return Err(Violation::KeyRevisions { key: text(key) });
         }
@@ -31,9 +37,6 @@ pub(super) fn queues(table: &LockTable) -> Result<(), Violation> {
     for (name, queue) in table.index.queues() {
         if table.owns(name).is_err() {
             return Err(Violation::Ownership { name: name.clone() });
-        }
-        if !queue.iter().is_sorted_by(|a, b| a.revision < b.revision) {
-            return Err(Violation::QueueOrder { name: name.clone() });
         }
         for (position, slot) in queue.iter().enumerate() {
             let place = table.state.keys.get(&slot.key).and_then(|record| record.place.as_ref());

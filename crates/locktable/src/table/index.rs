@@ -1,28 +1,22 @@
 //! What can be derived from the keys: queues by name, keys by session, lengths of queues. Never in a snapshot.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use bytes::Bytes;
 
-use super::state::Key;
+use super::{
+    queue::{Queue, Slot},
+    state::Key,
+};
 use crate::{
     ids::{Revision, SessionId},
     name::Name,
 };
 
-/// One key in its queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
-    /// Its create revision, by which the queue is ordered.
-    pub(crate) revision: Revision,
-    pub(crate) session: SessionId,
-    pub(crate) key: Bytes,
-}
-
-/// The indexes. A queue is never empty; new keys have the highest revision, so they go to its end.
+/// The indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
-    queues: BTreeMap<Name, VecDeque<Slot>>,
+    queues: BTreeMap<Name, Queue>,
     by_session: BTreeMap<SessionId, BTreeSet<Bytes>>,
     /// Length of queue → how many have it.
     lengths: BTreeMap<usize, usize>,
@@ -45,10 +39,14 @@ impl Index {
         let Some(session) = record.lease else { return };
         self.by_session.entry(session).or_default().insert(key.clone());
         let Some(place) = &record.place else { return };
-        let queue = self.queues.entry(place.name.clone()).or_default();
-        let at = queue.partition_point(|slot| slot.revision < record.create);
-        queue.insert(at, Slot { revision: record.create, session, key: key.clone() });
-        let length = queue.len();
+        let slot = Slot { revision: record.create, session, key: key.clone() };
+        let length = match self.queues.entry(place.name.clone()) {
+            Entry::Vacant(vacant) => vacant.insert(Queue::One(slot)).len(),
+            Entry::Occupied(mut queue) => {
+                queue.get_mut().insert(slot);
+                queue.get().len()
+            }
+        };
         self.places += 1;
         self.resize(length - 1, length);
     }
@@ -64,11 +62,11 @@ impl Index {
         }
         let Some(place) = &record.place else { return };
         let Some(queue) = self.queues.get_mut(&place.name) else { return };
-        let Ok(at) = queue.binary_search_by_key(&record.create, |slot| slot.revision) else { return };
-        queue.remove(at);
-        let length = queue.len();
+        let length = queue.len() - 1;
         if length == 0 {
             self.queues.remove(&place.name);
+        } else {
+            queue.remove(record.create);
         }
         self.places -= 1;
         self.resize(length + 1, length);
@@ -87,23 +85,23 @@ impl Index {
     }
 
     /// All queues in name order.
-    pub(crate) fn queues(&self) -> &BTreeMap<Name, VecDeque<Slot>> {
+    pub(crate) fn queues(&self) -> &BTreeMap<Name, Queue> {
         &self.queues
     }
 
     /// One queue.
-    pub(crate) fn queue(&self, name: &Name) -> Option<&VecDeque<Slot>> {
+    pub(crate) fn queue(&self, name: &Name) -> Option<&Queue> {
         self.queues.get(name)
     }
 
     /// The holder's key.
     pub(crate) fn head(&self, name: &Name) -> Option<&Slot> {
-        self.queues.get(name)?.front()
+        self.queues.get(name)?.head()
     }
 
     /// How many stand before the key with this create revision.
     pub(crate) fn ahead(&self, name: &Name, revision: Revision) -> u32 {
-        let before = self.queues.get(name).map_or(0, |q| q.partition_point(|slot| slot.revision < revision));
+        let before = self.queues.get(name).map_or(0, |queue| queue.ahead(revision));
         u32::try_from(before).unwrap_or(u32::MAX)
     }
 

@@ -49,6 +49,7 @@ pub(crate) enum Step {
     Ack {
         session: u8,
         group: u8,
+        stale: bool,
     },
     Forget {
         session: u8,
@@ -123,7 +124,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(sessions, stale)| Step::Expire { sessions, stale }),
         2 => (session(), 0..3u8, 0..4u8).prop_map(|(session, reason, epoch)| Step::Learn { session, reason, epoch }),
         2 => (session(), 1..4u8).prop_map(|(session, group)| Step::Attach { session, group }),
-        1 => (session(), 1..4u8).prop_map(|(session, group)| Step::Ack { session, group }),
+        1 => (session(), 1..4u8, prop::bool::weighted(0.2)).prop_map(|(session, group, stale)| Step::Ack { session, group, stale }),
         1 => session().prop_map(|session| Step::Forget { session }),
         20 => (session(), name(), 0..3u8, 0..9u8, prop::bool::weighted(0.1), 0..8u8).prop_map(
             |(session, name, wait, request, again, contact)| Step::Acquire { session, name, wait, request, again, contact }
@@ -175,9 +176,9 @@ impl Step {
             Self::Attach { session, group } => {
                 Command::AttachSession { session: id(*session), group: GroupId(u32::from(*group)) }
             }
-            Self::Ack { session, group } => {
+            Self::Ack { session, group, stale } => {
                 let pending = table.pending_ends().into_iter().find(|end| end.session == id(*session));
-                let epoch = pending.map_or(SessionEpoch(1), |end| end.epoch);
+                let epoch = pending.filter(|_| !stale).map_or(SessionEpoch(1), |end| end.epoch);
                 Command::AckEnd { session: id(*session), epoch, group: GroupId(u32::from(*group)) }
             }
             Self::Forget { session } => {

@@ -13,7 +13,7 @@ use super::{
     cluster, elections,
     fields::{Cursor, ElectionName, LockName, NamePrefix, PageLimit, RevisionNumber, SessionHex},
     locks, probes,
-    problem::{PROBLEM_JSON, Problem},
+    problem::{PROBLEM_JSON, ProblemJson},
     sessions,
 };
 
@@ -45,7 +45,7 @@ use super::{
         probes::livez, probes::readyz, probes::metrics, probes::openapi,
     ),
     components(schemas(
-        Problem, locks::watch::LockEventJson, elections::show::VacantJson,
+        ProblemJson, locks::watch::LockEventJson, elections::show::VacantJson,
         Cursor, ElectionName, LockName, NamePrefix, PageLimit, RevisionNumber, SessionHex,
     )),
     modifiers(&Problems)

@@ -2,6 +2,8 @@
 //!
 //! Knows statuses and headers. Does not know which request failed.
 
+mod code;
+
 use std::fmt;
 
 use actix_web::{
@@ -9,11 +11,9 @@ use actix_web::{
     http::{StatusCode, header},
 };
 use serde::{Serialize, Serializer};
-use utoipa::{
-    PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
-};
+use utoipa::ToSchema;
 
+pub(crate) use self::code::Code;
 use super::fields::{GroupNumber, SessionHex, TokenNumber};
 use crate::endpoint::{ApiError, ErrorCode};
 
@@ -23,130 +23,10 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 /// Seconds after which a refused request may come again.
 const RETRY_AFTER_SECONDS: &str = "1";
 
-/// The code of a problem: the endpoint's, or one that only HTTP knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
-    /// The endpoint says so.
-    Endpoint(ErrorCode),
-    /// The path does not know the method. 405.
-    MethodNotAllowed,
-    /// The body is longer than the bound. 413.
-    PayloadTooLarge,
-    /// The body is not JSON. 415.
-    UnsupportedMediaType,
-    /// The member may not serve yet, or not any more. 503.
-    NotReady,
-    /// The process or its disk loop hangs. 503.
-    NotAlive,
-    /// The member stops; a stream goes on at another one. 503.
-    Stopping,
-}
-
-impl Code {
-    /// Every code there is, for the published document.
-    pub(crate) const ALL: [Self; 24] = [
-        Self::Endpoint(ErrorCode::InvalidArgument),
-        Self::Endpoint(ErrorCode::NotFound),
-        Self::Endpoint(ErrorCode::Timeout),
-        Self::Endpoint(ErrorCode::Busy),
-        Self::Endpoint(ErrorCode::AlreadyHeld),
-        Self::Endpoint(ErrorCode::AlreadyWaiting),
-        Self::Endpoint(ErrorCode::NotHolder),
-        Self::Endpoint(ErrorCode::StaleRequest),
-        Self::Endpoint(ErrorCode::TooManyOutstanding),
-        Self::Endpoint(ErrorCode::Changed),
-        Self::Endpoint(ErrorCode::Removed),
-        Self::Endpoint(ErrorCode::Cancelled),
-        Self::Endpoint(ErrorCode::SessionLost),
-        Self::Endpoint(ErrorCode::Compacted),
-        Self::Endpoint(ErrorCode::NoLeader),
-        Self::Endpoint(ErrorCode::Overloaded),
-        Self::Endpoint(ErrorCode::UnknownOutcome),
-        Self::Endpoint(ErrorCode::Internal),
-        Self::MethodNotAllowed,
-        Self::PayloadTooLarge,
-        Self::UnsupportedMediaType,
-        Self::NotReady,
-        Self::NotAlive,
-        Self::Stopping,
-    ];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Endpoint(code) => code.as_str(),
-            Self::MethodNotAllowed => "method_not_allowed",
-            Self::PayloadTooLarge => "payload_too_large",
-            Self::UnsupportedMediaType => "unsupported_media_type",
-            Self::NotReady => "not_ready",
-            Self::NotAlive => "not_alive",
-            Self::Stopping => "stopping",
-        }
-    }
-
-    pub(crate) const fn status(self) -> u16 {
-        match self {
-            Self::Endpoint(code) => code.http_status(),
-            Self::MethodNotAllowed => 405,
-            Self::PayloadTooLarge => 413,
-            Self::UnsupportedMediaType => 415,
-            Self::NotReady | Self::NotAlive | Self::Stopping => 503,
-        }
-    }
-
-    /// The same words for every problem of one code.
-    const fn title(self) -> &'static str {
-        match self {
-            Self::Endpoint(code) => match code {
-                ErrorCode::InvalidArgument => "The request breaks a published bound or form",
-                ErrorCode::NotFound => "There is no such thing",
-                ErrorCode::Timeout => "The wait limit passed",
-                ErrorCode::Busy => "The lock is held",
-                ErrorCode::AlreadyHeld => "The session holds the lock under another request id",
-                ErrorCode::AlreadyWaiting => "The session waits for the lock under another request id",
-                ErrorCode::NotHolder => "Session, name and token name no hold",
-                ErrorCode::StaleRequest => "The request was answered before",
-                ErrorCode::TooManyOutstanding => "The session has too many requests without an answer",
-                ErrorCode::Changed => "The lock has another holder",
-                ErrorCode::Removed => "The waiting key was deleted",
-                ErrorCode::Cancelled => "The wait was cancelled",
-                ErrorCode::SessionLost => "The session has ended",
-                ErrorCode::Compacted => "The history asked for is gone",
-                ErrorCode::NoLeader => "The group has no leader",
-                ErrorCode::Overloaded => "The member is overloaded",
-                ErrorCode::UnknownOutcome => "The answer was lost",
-                ErrorCode::Internal => "The member failed",
-            },
-            Self::MethodNotAllowed => "The path does not know this method",
-            Self::PayloadTooLarge => "The body is too long",
-            Self::UnsupportedMediaType => "The body is not JSON",
-            Self::NotReady => "The member may not serve",
-            Self::NotAlive => "The member hangs",
-            Self::Stopping => "The member stops",
-        }
-    }
-}
-
-impl Serialize for Code {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl PartialSchema for Code {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .enum_values(Some(Self::ALL.map(Self::as_str)))
-            .description(Some("The stable code of a problem: what clients match on. New ones may come."))
-            .into()
-    }
-}
-
-impl ToSchema for Code {}
-
 /// An error (RFC 9457). Facts that do not belong to its code are absent.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Problem {
+#[schema(as = Problem)]
+pub(crate) struct ProblemJson {
     /// A URI for the kind of problem: `urn:holdfast:problem:` and the code.
     #[serde(rename = "type")]
     kind: String,
@@ -181,14 +61,19 @@ pub(crate) struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     ended: Option<String>,
-    #[serde(skip)]
-    #[schema(ignore)]
-    allow: Option<String>,
+}
+
+/// An error on its way out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Problem {
+    document: Box<ProblemJson>,
+    /// The methods that the path knows, for the header of that name.
+    allow: Option<Box<str>>,
 }
 
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self {
+        let document = ProblemJson {
             kind: format!("urn:holdfast:problem:{}", code.as_str()),
             title: code.title(),
             status: code.status(),
@@ -200,8 +85,8 @@ impl Problem {
             oldest: None,
             group: None,
             ended: None,
-            allow: None,
-        }
+        };
+        Self { document: Box::new(document), allow: None }
     }
 
     /// A broken bound or form.
@@ -213,7 +98,7 @@ impl Problem {
     pub(crate) fn method_not_allowed(method: &str, path: &str, allow: &str) -> Self {
         let mut problem =
             Self::new(Code::MethodNotAllowed, format!("{path} does not know {method}; it knows {allow}"));
-        problem.allow = Some(allow.to_owned());
+        problem.allow = Some(allow.into());
         problem
     }
 
@@ -232,25 +117,32 @@ impl From<ApiError> for Problem {
             tracing::error!(error = %error.message, "a request failed");
         }
         let mut problem = Self::new(Code::Endpoint(error.code), error.message);
-        problem.holder = error.facts.holder.map(SessionHex);
-        problem.token = error.facts.token.map(TokenNumber::from);
-        problem.waiters = error.facts.waiters;
-        problem.oldest = error.facts.oldest.map(|revision| revision.0);
-        problem.group = error.facts.group.map(GroupNumber::from);
-        problem.ended = error.facts.ended;
+        let document = &mut problem.document;
+        document.holder = error.facts.holder.map(SessionHex);
+        document.token = error.facts.token.map(TokenNumber::from);
+        document.waiters = error.facts.waiters;
+        document.oldest = error.facts.oldest.map(|revision| revision.0);
+        document.group = error.facts.group.map(GroupNumber::from);
+        document.ended = error.facts.ended;
         problem
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.document.serialize(serializer)
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
+        f.write_str(&self.document.detail)
     }
 }
 
 impl ResponseError for Problem {
     fn status_code(&self) -> StatusCode {
-        StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.document.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     fn error_response(&self) -> HttpResponse {
@@ -260,7 +152,7 @@ impl ResponseError for Problem {
             response.insert_header((header::RETRY_AFTER, RETRY_AFTER_SECONDS));
         }
         if let Some(allow) = &self.allow {
-            response.insert_header((header::ALLOW, allow.as_str()));
+            response.insert_header((header::ALLOW, allow.as_ref()));
         }
         response.json(self)
     }

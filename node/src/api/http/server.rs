@@ -71,14 +71,15 @@ pub struct HttpServer {
 /// are therefore polled on single-thread runtimes of the workers.
 ///
 /// # Errors
-/// The socket refuses its options.
+/// There is no tokio runtime, or the socket refuses its options.
 pub fn serve(endpoint: Endpoint, options: HttpOptions) -> io::Result<HttpServer> {
+    let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
     let stopping = CancellationToken::new();
     let api = Api { endpoint, metrics: options.metrics, stopping: stopping.clone() };
     let address = options.listener.local_addr()?;
     let server = start(options.listener, options.limits, move || app(api.clone()))?;
     let handle = server.handle();
-    let running = tokio::spawn(server);
+    let running = runtime.spawn(server);
     Ok(HttpServer { address, handle, running, stopping, limits: options.limits })
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    api::{Api, actor},
+    api::{Api, actor, to_the_end},
     fields::{GroupNumber, MetadataMap, Reason, SessionHex, TtlMs, present},
     input::{JsonBody, QueryArgs},
     problem::Problem,
@@ -271,7 +271,8 @@ pub(crate) async fn end(
     request: HttpRequest,
     JsonBody(body): JsonBody<EndSessionBody>,
 ) -> Result<HttpResponse, Problem> {
-    api.endpoint.end_session(body.session.0, body.reason.0, actor(&request)).await?;
+    let (endpoint, actor) = (api.endpoint.clone(), actor(&request));
+    to_the_end(async move { endpoint.end_session(body.session.0, body.reason.0, actor).await }).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

@@ -98,7 +98,13 @@ fn a_marked_session_is_acknowledged_only_after_the_mark_is_cleared() {
 
 #[test]
 fn a_new_leader_gives_marked_sessions_what_remained_and_others_their_full_ttl() {
-    let known = |n, marked_ms| Known { session: id(n), epoch: epoch(), ttl_ms: TTL, marked_ms, renewal_stopped: false };
+    let known = |n, marked_ms| Known {
+        session: id(n),
+        epoch: epoch(),
+        ttl_ms: TTL,
+        marked_ms,
+        renewal_stopped: false,
+    };
     let mut leases = Leases::promote(Term(4), Moment(1_000), [known(1, Some(3_000)), known(2, None)], []);
     assert_eq!(leases.left_ms(id(1), Moment(1_000)), Some(3_000));
     assert_eq!(expired(&look(&mut leases, 4_000)), [id(1)]);

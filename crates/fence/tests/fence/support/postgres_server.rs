@@ -67,6 +67,12 @@ impl PostgresServer {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// Makes a database and returns a pool to it.
+    pub(crate) async fn new_database(&self, database: &str) -> Pool {
+        self.pool().get().await.unwrap().batch_execute(&format!("CREATE DATABASE {database}")).await.unwrap();
+        self.pool_for(&self.url(database))
+    }
+
     /// A pool of up to 40 connections to the database `postgres`, with the server's defaults.
     pub(crate) fn pool(&self) -> Pool {
         self.pool_for(&self.url("postgres"))

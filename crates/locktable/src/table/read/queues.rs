@@ -40,7 +40,7 @@ impl LockTable {
     /// The holder, its token, and how many wait behind it.
     pub fn holder(&self, name: &Name) -> Option<(SessionId, Token, u32)> {
         let queue = self.index.queue(name)?;
-        let head = queue.front()?;
+        let head = queue.head()?;
         Some((head.session, head.revision, u32::try_from(queue.len() - 1).unwrap_or(u32::MAX)))
     }
 

@@ -98,6 +98,10 @@ fn ranges_are_sorted_filtered_and_cut_as_etcd_does() {
     assert_eq!(all(Sort::ModDescending), ["k/b", "k/a", "k/c"]);
     let first = read(&table, range("k/", "k0", 1, Sort::Create));
     assert_eq!(first, (vec!["k/b".into()], 3, true));
+    assert!(
+        !read(&table, range("k/", "k0", 3, Sort::Key)).2,
+        "a limit that cuts nothing leaves nothing over"
+    );
     let older =
         Range { max_create_revision: Some(Revision(2)), ..range("k/", "k0", 1, Sort::CreateDescending) };
     assert_eq!(

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     api::http::{
-        api::{Api, actor},
+        api::{Api, actor, to_the_end},
         fields::{GroupNumber, present},
         input::{JsonBody, NoArgs, QueryArgs},
         problem::Problem,
@@ -87,6 +87,8 @@ pub(crate) async fn take(
     request: HttpRequest,
     JsonBody(body): JsonBody<TakeSnapshotBody>,
 ) -> Result<HttpResponse, Problem> {
-    let taken = api.endpoint.take_snapshot(body.group.map(GroupNumber::group), actor(&request)).await?;
+    let (endpoint, actor, group) =
+        (api.endpoint.clone(), actor(&request), body.group.map(GroupNumber::group));
+    let taken = to_the_end(async move { endpoint.take_snapshot(group, actor).await }).await?;
     Ok(HttpResponse::Accepted().json(SnapshotsAnswer::from(taken)))
 }

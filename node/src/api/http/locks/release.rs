@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     api::http::{
-        api::{Api, actor},
+        api::{Api, actor, to_the_end},
         fields::{LockName, Reason, SessionHex, TokenNumber},
         input::JsonBody,
         problem::Problem,
@@ -98,6 +98,7 @@ pub(crate) async fn force_release(
         reason: body.reason.0,
         actor: actor(&request),
     };
-    let session = api.endpoint.force_release(forced).await?;
+    let endpoint = api.endpoint.clone();
+    let session = to_the_end(async move { endpoint.force_release(forced).await }).await?;
     Ok(HttpResponse::Ok().json(ForceReleaseAnswer::new(session)))
 }

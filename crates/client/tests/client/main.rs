@@ -1,0 +1,9 @@
+//! The client against members that follow a script, over pipes in memory and under virtual time: what matters here is
+//! how the client reacts to streams that break, answers that are lost, late or partial, and members that are silent.
+
+mod elections;
+mod fake;
+mod locks;
+mod sessions;
+mod streams;
+mod wait;

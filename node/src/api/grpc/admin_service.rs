@@ -1,0 +1,131 @@
+//! The verbs of operators. Each is one call of the endpoint.
+
+use holdfast_partitioner::GroupId;
+use holdfast_proto::v1;
+use tonic::{Request, Response, Status};
+
+use super::{input, output, status::status};
+use crate::endpoint::{ApiError, Endpoint, types::ForceRelease};
+
+/// Serves `holdfast.v1.Admin`.
+#[derive(Clone, Debug)]
+pub(super) struct AdminService {
+    endpoint: Endpoint,
+}
+
+impl AdminService {
+    pub(super) const fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint }
+    }
+
+    async fn forced(&self, request: v1::ForceReleaseRequest) -> Result<v1::ForceReleaseResponse, ApiError> {
+        let request = ForceRelease {
+            name: input::name(request.name)?,
+            token: input::token(request.token)?,
+            reason: request.reason,
+            actor: input::actor(request.actor)?,
+        };
+        let session = self.endpoint.force_release(request).await?;
+        Ok(v1::ForceReleaseResponse { session: session.get() })
+    }
+
+    async fn ended(&self, request: v1::EndSessionRequest) -> Result<v1::EndSessionResponse, ApiError> {
+        let session = input::session(request.session)?;
+        let actor = input::actor(request.actor)?;
+        self.endpoint.end_session(session, request.reason, actor).await?;
+        Ok(v1::EndSessionResponse {})
+    }
+}
+
+fn answer<T>(answer: Result<T, ApiError>) -> Result<Response<T>, Status> {
+    answer.map(Response::new).map_err(status)
+}
+
+#[tonic::async_trait]
+impl v1::admin_server::Admin for AdminService {
+    async fn force_release(
+        &self,
+        request: Request<v1::ForceReleaseRequest>,
+    ) -> Result<Response<v1::ForceReleaseResponse>, Status> {
+        answer(self.forced(request.into_inner()).await)
+    }
+
+    async fn list_sessions(
+        &self,
+        _request: Request<v1::ListSessionsRequest>,
+    ) -> Result<Response<v1::ListSessionsResponse>, Status> {
+        answer(self.endpoint.sessions().await.map(Into::into))
+    }
+
+    async fn get_session(
+        &self,
+        request: Request<v1::GetSessionRequest>,
+    ) -> Result<Response<v1::SessionInfo>, Status> {
+        let session = input::session(request.into_inner().session).map_err(status)?;
+        answer(self.endpoint.session(session).await.map(Into::into))
+    }
+
+    async fn end_session(
+        &self,
+        request: Request<v1::EndSessionRequest>,
+    ) -> Result<Response<v1::EndSessionResponse>, Status> {
+        answer(self.ended(request.into_inner()).await)
+    }
+
+    async fn status(
+        &self,
+        _request: Request<v1::StatusRequest>,
+    ) -> Result<Response<v1::StatusResponse>, Status> {
+        answer(self.endpoint.status().await.map(Into::into))
+    }
+
+    async fn members(
+        &self,
+        _request: Request<v1::MembersRequest>,
+    ) -> Result<Response<v1::MembersResponse>, Status> {
+        answer(
+            self.endpoint
+                .members()
+                .await
+                .map(|members| v1::MembersResponse { members: output::all(members) }),
+        )
+    }
+
+    async fn groups(
+        &self,
+        _request: Request<v1::GroupsRequest>,
+    ) -> Result<Response<v1::GroupsResponse>, Status> {
+        answer(self.endpoint.groups().await.map(|groups| v1::GroupsResponse { groups: output::all(groups) }))
+    }
+
+    async fn partitions(
+        &self,
+        _request: Request<v1::PartitionsRequest>,
+    ) -> Result<Response<v1::PartitionMap>, Status> {
+        answer(self.endpoint.partitions().await.map(|map| output::partition_map(&map)))
+    }
+
+    async fn snapshots(
+        &self,
+        _request: Request<v1::SnapshotsRequest>,
+    ) -> Result<Response<v1::SnapshotsResponse>, Status> {
+        let snapshots = self.endpoint.snapshots().await;
+        answer(snapshots.map(|snapshots| v1::SnapshotsResponse { snapshots: output::all(snapshots) }))
+    }
+
+    async fn take_snapshot(
+        &self,
+        request: Request<v1::TakeSnapshotRequest>,
+    ) -> Result<Response<v1::SnapshotsResponse>, Status> {
+        let request = request.into_inner();
+        let actor = input::actor(request.actor).map_err(status)?;
+        let taken = self.endpoint.take_snapshot(request.group.map(GroupId), actor).await;
+        answer(taken.map(|snapshots| v1::SnapshotsResponse { snapshots: output::all(snapshots) }))
+    }
+
+    async fn audit(&self, request: Request<v1::AuditRequest>) -> Result<Response<v1::AuditResponse>, Status> {
+        let limit = input::page_limit(request.into_inner().limit).map_err(status)?;
+        let entries = self.endpoint.audit(limit).await;
+        answer(entries.map(|entries| v1::AuditResponse { entries: output::all(entries) }))
+    }
+}

@@ -1,0 +1,98 @@
+//! Runs the listener and stops it.
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use holdfast_proto::v1::{admin_server::AdminServer, lock_server::LockServer};
+use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    service::Routes,
+    transport::{Server, server::TcpIncoming},
+};
+
+use super::{admin_service::AdminService, lock_service::LockService};
+use crate::endpoint::Endpoint;
+
+/// Streams of one connection: each session and each watch of a client is one.
+const STREAMS: u32 = 100_000;
+/// Streams of one connection that were reset before they were accepted: a client that drops many calls at once is no
+/// attack.
+const RESETS: usize = 10_000;
+/// A silent connection is pinged after this long, and closed when the answer takes as long: then its waits are detached.
+/// Pings of clients are answered however often they come.
+const PING: Duration = Duration::from_secs(10);
+/// How long open streams may take to end when the server stops.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a listener is made of.
+#[derive(Debug)]
+pub struct GrpcOptions {
+    /// An open socket.
+    pub listener: TcpListener,
+    /// Further services on the same socket.
+    pub others: Routes,
+}
+
+/// A running listener. Dropping it stops it at once.
+#[derive(Debug)]
+pub struct GrpcServer {
+    address: SocketAddr,
+    running: JoinHandle<Result<(), tonic::transport::Error>>,
+    stopping: CancellationToken,
+}
+
+/// Starts to serve an endpoint. Call it inside a tokio runtime.
+///
+/// # Errors
+/// The socket has no address.
+pub fn serve(endpoint: Endpoint, options: GrpcOptions) -> io::Result<GrpcServer> {
+    let address = options.listener.local_addr()?;
+    let stopping = CancellationToken::new();
+    let lock = LockServer::new(LockService::new(endpoint.clone(), stopping.clone()));
+    let admin = AdminServer::new(AdminService::new(endpoint));
+    let incoming = TcpIncoming::from(options.listener).with_nodelay(Some(true)).with_keepalive(Some(PING));
+    let serving = Server::builder()
+        .max_concurrent_streams(STREAMS)
+        .http2_max_pending_accept_reset_streams(Some(RESETS))
+        .http2_max_local_error_reset_streams(Some(RESETS))
+        .http2_keepalive_interval(Some(PING))
+        .http2_keepalive_timeout(Some(PING))
+        .add_routes(options.others.add_service(lock).add_service(admin))
+        .serve_with_incoming_shutdown(incoming, stopping.clone().cancelled_owned());
+    Ok(GrpcServer { address, running: tokio::spawn(serving), stopping })
+}
+
+impl GrpcServer {
+    /// Where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until the listener has ended by itself, which it does only when it fails.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub async fn ended(&mut self) -> io::Result<()> {
+        match (&mut self.running).await {
+            Ok(ended) => ended.map_err(io::Error::other),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    /// Stops gracefully: takes no new connection, ends session streams and watches with `unavailable`, so that their
+    /// clients go on at another member, and lets other calls finish for a bounded time.
+    pub async fn stop(mut self) {
+        self.stopping.cancel();
+        if timeout(GRACE, &mut self.running).await.is_err() {
+            tracing::debug!("calls over gRPC did not end in time and are cut off");
+            self.running.abort();
+        }
+    }
+}
+
+impl Drop for GrpcServer {
+    fn drop(&mut self) {
+        self.stopping.cancel();
+        self.running.abort();
+    }
+}

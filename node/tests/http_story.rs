@@ -1,0 +1,254 @@
+//! The whole API against a running member: every answer is as documented, waits end with their connection, streams tell
+//! what happens and go on where they were left.
+
+mod http_support;
+
+use std::{sync::Arc, time::Duration};
+
+use http_support::{Fixture, until};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, timeout},
+};
+
+const ACQUIRE: (&str, &str) = ("POST", "/v1/locks/acquire");
+const RELEASE: (&str, &str) = ("POST", "/v1/locks/release");
+
+fn try_lock(name: &str, session: &str) -> Option<Value> {
+    Some(json!({ "name": name, "session": session, "wait_ms": 0 }))
+}
+
+fn hold(name: &str, session: &str, token: &Value) -> Option<Value> {
+    Some(json!({ "name": name, "session": session, "token": token }))
+}
+
+async fn show(member: &Fixture, name: &str) -> Value {
+    member.documented(("GET", &format!("/v1/locks?name={name}")), None, 200).await.json()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_from_its_first_session_to_its_last_release() {
+    let member = Fixture::alone().await;
+    let (a, b) = (member.session().await, member.session().await);
+    let token = member.documented(ACQUIRE, try_lock("jobs/x", &a), 200).await.json()["token"].clone();
+    let busy = member.documented(ACQUIRE, try_lock("jobs/x", &b), 409).await;
+    busy.assert_problem("busy", 409, "busy", &["jobs/x"]);
+    let facts = busy.json();
+    assert_eq!((&facts["holder"], &facts["token"], &facts["waiters"]), (&json!(a), &token, &json!(0)));
+    let held = member.documented(ACQUIRE, try_lock("jobs/x", &a), 409).await;
+    held.assert_problem("again", 409, "already_held", &[]);
+    assert_eq!(held.json()["token"], token);
+    let late = json!({ "name": "jobs/x", "session": b, "wait_ms": 20, "request_id": "r" });
+    member.documented(ACQUIRE, Some(late), 408).await.assert_problem("late", 408, "timeout", &[]);
+    let cancel = json!({ "name": "jobs/x", "session": b, "request_id": "other" });
+    let cancelled = member.documented(("POST", "/v1/locks/cancel"), Some(cancel), 200).await;
+    assert_eq!(cancelled.json(), json!({ "outcome": "none" }));
+    let renewed =
+        member.documented(("POST", "/v1/sessions/keepalive"), Some(json!({ "session": a })), 200).await;
+    assert_eq!(renewed.json()["ttl_ms"], 60_000);
+    assert_eq!(show(&member, "jobs/x").await["holder"]["session"], a);
+    let list = member.documented(("GET", "/v1/locks?prefix=jobs%2F"), None, 200).await.json();
+    assert_eq!(list["locks"][0]["name"], "jobs/x");
+    for (session, token, status) in [(&b, &token, 409), (&a, &json!(999_999), 409), (&a, &token, 200)] {
+        member.documented(RELEASE, hold("jobs/x", session, token), status).await;
+    }
+    let again = member.documented(RELEASE, hold("jobs/x", &a, &token), 200).await;
+    assert_eq!(again.json(), json!({ "released": false }));
+    let next = member.documented(ACQUIRE, try_lock("jobs/x", &b), 200).await.json()["token"].clone();
+    assert!(next.as_u64() > token.as_u64(), "{next} is not above {token}");
+    let path = format!("/v1/sessions?session={b}");
+    member.documented(("GET", &path), None, 200).await;
+    member.documented(("DELETE", &path), None, 204).await;
+    for (method, path, body) in [
+        ("DELETE", path.as_str(), None),
+        ("POST", "/v1/locks/acquire", try_lock("jobs/x", &b)),
+        ("POST", "/v1/sessions/keepalive", Some(json!({ "session": b }))),
+    ] {
+        member.documented((method, path), body, 410).await.assert_problem(path, 410, "session_lost", &[&b]);
+    }
+    member.documented(("GET", &path), None, 404).await.assert_problem(&path, 404, "not_found", &[&b]);
+    assert_eq!(show(&member, "jobs/x").await["holder"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn operators_see_everything_and_leave_traces() {
+    let member = Fixture::alone().await;
+    let session = member.session().await;
+    let token = member.documented(ACQUIRE, try_lock("stuck", &session), 200).await.json()["token"].clone();
+    let force = |token: &Value| json!({ "name": "stuck", "token": token, "reason": "it hangs", "now": true });
+    let changed =
+        member.documented(("POST", "/v1/locks/force-release"), Some(force(&json!(1_000_000))), 409).await;
+    changed.assert_problem("another token", 409, "changed", &[]);
+    assert_eq!(changed.json()["holder"], session);
+    let forced = member.documented(("POST", "/v1/locks/force-release"), Some(force(&token)), 200).await;
+    assert_eq!(forced.json()["session"], session);
+    let end = Some(json!({ "session": session, "reason": "it hangs" }));
+    member.documented(("POST", "/v1/sessions/end"), end.clone(), 204).await;
+    member.documented(("POST", "/v1/sessions/end"), end, 410).await;
+    let taken = member.documented(("POST", "/v1/snapshots"), Some(json!({})), 202).await.json();
+    assert_eq!(taken["snapshots"].as_array().map(Vec::len), Some(2), "{taken}");
+    member.documented(("POST", "/v1/snapshots"), Some(json!({ "group": 77 })), 404).await;
+    let audit = member.documented(("GET", "/v1/audit"), None, 200).await.json();
+    let told: Vec<(&str, &str)> = audit["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| (entry["action"].as_str().unwrap(), entry["outcome"].as_str().unwrap()))
+        .collect();
+    for line in [
+        ("force_release", "changed"),
+        ("force_release", "ok"),
+        ("end_session", "ok"),
+        ("take_snapshot", "ok"),
+    ] {
+        assert!(told.contains(&line), "{line:?} is not in {audit}");
+    }
+    assert_eq!(audit["entries"][0]["actor"], "http 127.0.0.1");
+    for path in [
+        "/v1/status",
+        "/v1/members",
+        "/v1/groups",
+        "/v1/partitions",
+        "/v1/snapshots",
+        "/v1/sessions",
+        "/v1/elections",
+        "/livez",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+    ] {
+        member.documented(("GET", path), None, 200).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_election_from_campaign_to_resignation() {
+    let member = Fixture::alone().await;
+    let (a, b) = (member.session().await, member.session().await);
+    let mut observed = Stream::open(&member, "/v1/elections/observe?name=db", None).await;
+    assert_eq!(observed.next().await, ("vacant".into(), None, json!({ "name": "db" })));
+    member.documented(("GET", "/v1/elections?name=db"), None, 404).await;
+    let campaign =
+        |session: &str| Some(json!({ "name": "db", "session": session, "wait_ms": 0, "value": "10.0.0.1" }));
+    let elected = member.documented(("POST", "/v1/elections/campaign"), campaign(&a), 200).await.json();
+    let token = &elected["token"];
+    member.documented(("POST", "/v1/elections/campaign"), campaign(&b), 409).await;
+    let (event, id, leader) = observed.next().await;
+    assert_eq!((event.as_str(), id), ("leader", Some(token.to_string())));
+    assert_eq!((&leader["session"], &leader["value"]), (&json!(a), &json!("10.0.0.1")));
+    let proclaim = |session: &str| {
+        Some(json!({ "name": "db", "session": session, "token": token, "value": "10.0.0.2" }))
+    };
+    member.documented(("POST", "/v1/elections/proclaim"), proclaim(&b), 409).await;
+    member.documented(("POST", "/v1/elections/proclaim"), proclaim(&a), 200).await;
+    assert_eq!(observed.next().await.2["value"], "10.0.0.2");
+    let shown = member.documented(("GET", "/v1/elections?name=db"), None, 200).await.json();
+    assert_eq!((&shown["value"], &shown["token"]), (&json!("10.0.0.2"), token));
+    let list = member.documented(("GET", "/v1/elections?prefix=d"), None, 200).await.json();
+    assert_eq!(list["elections"][0]["leader"]["session"], a);
+    assert_eq!(show(&member, "db").await["holder"], Value::Null, "the lock of that name is another queue");
+    let resigned = member.documented(("POST", "/v1/elections/resign"), hold("db", &a, token), 200).await;
+    assert_eq!(resigned.json(), json!({ "released": true }));
+    assert_eq!(observed.next().await.0, "vacant");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_the_connection_of_a_waiting_acquire_takes_it_out_of_the_queue() {
+    let member = Arc::new(Fixture::alone().await);
+    let (a, b) = (member.session().await, member.session().await);
+    member.documented(ACQUIRE, try_lock("jobs/x", &a), 200).await;
+    let waiters = async |expected: u64| show(&member, "jobs/x").await["waiters"] == expected;
+    for half in [false, true] {
+        let body = json!({ "name": "jobs/x", "session": b }).to_string();
+        let head = "POST /v1/locks/acquire HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n";
+        let mut socket = TcpStream::connect(member.server.address()).await.unwrap();
+        let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        socket.write_all(request.as_bytes()).await.unwrap();
+        until("it waits", async || waiters(1).await).await;
+        let gone = Instant::now();
+        if half {
+            socket.shutdown().await.unwrap();
+            let mut rest = Vec::new();
+            timeout(Duration::from_secs(2), socket.read_to_end(&mut rest)).await.unwrap().unwrap();
+        } else {
+            drop(socket);
+        }
+        until("it waits no more", async || waiters(0).await).await;
+        assert!(gone.elapsed() < Duration::from_secs(2), "half closed {half}: took {:?}", gone.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_tells_what_happens_and_goes_on_where_it_was_left() {
+    let member = Fixture::alone().await;
+    let session = member.session().await;
+    let mut watch = Stream::open(&member, "/v1/locks/watch?prefix=jobs%2F", None).await;
+    let token = member.documented(ACQUIRE, try_lock("jobs/x", &session), 200).await.json()["token"].clone();
+    member.documented(ACQUIRE, try_lock("other", &session), 200).await;
+    let (granted, id, data) = watch.until("granted").await;
+    assert_eq!(
+        (&data["name"], &data["session"], &data["token"]),
+        (&json!("jobs/x"), &json!(session), &token)
+    );
+    assert_eq!(data["what"], granted);
+    drop(watch);
+    member.documented(RELEASE, hold("jobs/x", &session, &token), 200).await;
+    let mut again = Stream::open(&member, "/v1/locks/watch?prefix=jobs%2F", id.as_deref()).await;
+    let (event, _, data) = again.next().await;
+    assert_eq!((event.as_str(), &data["name"], &data["token"]), ("released", &json!("jobs/x"), &token));
+    let refused = member.request("GET", "/v1/locks/watch").header("last-event-id", "nonsense");
+    assert_eq!(refused.send().await.unwrap().status(), 400);
+}
+
+/// Reads Server-Sent Events.
+struct Stream {
+    response: reqwest::Response,
+    unread: String,
+}
+
+type Event = (String, Option<String>, Value);
+
+impl Stream {
+    async fn open(member: &Fixture, path: &str, last_event_id: Option<&str>) -> Self {
+        let mut request = member.request("GET", path);
+        if let Some(id) = last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { response, unread: String::new() }
+    }
+
+    /// The next event; comments and the retry hint are none.
+    async fn next(&mut self) -> Event {
+        loop {
+            while let Some((block, rest)) = self.unread.split_once("\n\n") {
+                let block = block.to_owned();
+                self.unread = rest.to_owned();
+                let field = |name: &str| {
+                    block
+                        .lines()
+                        .find_map(|line| line.strip_prefix(name).map(|value| value.trim_start().to_owned()))
+                };
+                if let (Some(event), Some(data)) = (field("event:"), field("data:")) {
+                    return (event, field("id:"), serde_json::from_str(&data).unwrap());
+                }
+            }
+            let chunk = timeout(Duration::from_secs(5), self.response.chunk()).await.unwrap().unwrap();
+            self.unread.push_str(std::str::from_utf8(&chunk.expect("the stream ended")).unwrap());
+        }
+    }
+
+    /// The next event of this name.
+    async fn until(&mut self, name: &str) -> Event {
+        loop {
+            let event = self.next().await;
+            if event.0 == name {
+                return event;
+            }
+        }
+    }
+}
