@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use harness::{Cluster, HOLDFAST, Options, eventually, holdfast, is_alive, parts};
+use harness::{Cluster, HOLDFAST, Options, children, eventually, holdfast, is_alive, parts};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -31,7 +31,7 @@ fn ready_is_one_line_with_endpoints_and_members_are_its_only_children() {
     assert!(err.lines().all(|line| line.starts_with("holdfast:")), "{err}");
     let members = cluster.member_pids();
     assert_eq!(members.keys().copied().collect::<Vec<_>>(), [1, 2, 3]);
-    assert_eq!(harness::children(cluster.dev_pid()).len(), 3);
+    assert_eq!(children(cluster.dev_pid()).len(), 3);
 }
 
 #[test]

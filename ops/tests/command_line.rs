@@ -29,7 +29,7 @@ fn wrong_usage_exits_2_and_says_so_with_our_prefix() {
         &["locks", "list", "--endpoints", "not a url"],
         &["locks", "release", "x", "--token", "1"],
         &["dev", "--members", "0"],
-        &["dev", "--base-port", "65500"],
+        &["dev", "--base-port", "65510"],
     ] {
         let (code, out, err) = run(arguments);
         assert_eq!(code, 2, "{arguments:?}: {err}");

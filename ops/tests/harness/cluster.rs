@@ -24,7 +24,7 @@ const BLOCKS: std::ops::Range<u16> = 100..300;
 
 /// Shape of a cluster.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// How many members.
     pub members: u16,
     /// How many lock groups.
@@ -41,7 +41,7 @@ impl Default for Options {
 
 /// A running cluster; ended when dropped.
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     options: Options,
     base: u16,
     folder: TempDir,
@@ -51,12 +51,12 @@ pub struct Cluster {
 
 impl Cluster {
     /// Three members, two lock groups.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(Options::default())
     }
 
     /// A cluster of another shape, on a free block of ports.
-    pub fn start_with(options: Options) -> Self {
+    pub(crate) fn start_with(options: Options) -> Self {
         let folder = TempDir::with_prefix("holdfast-test-").unwrap();
         let mut cluster = Self { options, base: 0, folder, dev: None, starts: 0 };
         let first = std::process::id() as u16 % BLOCKS.len() as u16;
@@ -73,7 +73,7 @@ impl Cluster {
     }
 
     /// Starts it again after [`Cluster::stop`], with the same folder and ports.
-    pub fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         if let Err(error) = self.begin() {
             panic!("{error}");
         }
@@ -96,18 +96,18 @@ impl Cluster {
         if !self.options.restart {
             command.arg("--no-restart");
         }
-        let mut dev = command.spawn().unwrap();
+        let dev = self.dev.insert(command.spawn().unwrap());
         let ready = eventually("the cluster is ready", READY_WITHIN, || {
             if fs::read_to_string(&out).unwrap().lines().any(|line| line.starts_with("ready ")) {
                 return Some(true);
             }
             dev.try_wait().unwrap().map(|_| false)
         });
-        if !ready {
-            return Err(fs::read_to_string(&err).unwrap());
+        if ready {
+            return Ok(());
         }
-        self.dev = Some(dev);
-        Ok(())
+        self.dev = None;
+        Err(fs::read_to_string(&err).unwrap())
     }
 
     fn file(&self, kind: &str) -> PathBuf {
@@ -115,45 +115,45 @@ impl Cluster {
     }
 
     /// What `holdfast dev` wrote to standard output and standard error since it was started last.
-    pub fn said(&self) -> (String, String) {
+    pub(crate) fn said(&self) -> (String, String) {
         let read = |kind| fs::read_to_string(self.file(kind)).unwrap_or_default();
         (read("out"), read("err"))
     }
 
     /// A folder for the test's own files; removed with the cluster.
-    pub fn scratch(&self) -> &Path {
+    pub(crate) fn scratch(&self) -> &Path {
         self.folder.path()
     }
 
     /// Base URL of a member's HTTP listener; members count from 1.
-    pub fn http(&self, member: u16) -> String {
+    pub(crate) fn http(&self, member: u16) -> String {
         format!("http://127.0.0.1:{}", self.base + 10 * member)
     }
 
     /// gRPC URL of a member.
-    pub fn grpc(&self, member: u16) -> String {
+    pub(crate) fn grpc(&self, member: u16) -> String {
         format!("http://127.0.0.1:{}", self.base + 10 * member + 1)
     }
 
     /// gRPC URLs of all members, as the command takes them.
-    pub fn endpoints(&self) -> String {
+    pub(crate) fn endpoints(&self) -> String {
         (1..=self.options.members).map(|member| self.grpc(member)).collect::<Vec<_>>().join(",")
     }
 
     /// The command, talking to this cluster.
-    pub fn holdfast<const N: usize>(&self, arguments: [&str; N]) -> Command {
+    pub(crate) fn holdfast<const N: usize>(&self, arguments: [&str; N]) -> Command {
         let mut command = holdfast();
         command.env("HOLDFAST_ENDPOINTS", self.endpoints()).args(arguments);
         command
     }
 
     /// Process id of `holdfast dev`.
-    pub fn dev_pid(&self) -> i32 {
+    pub(crate) fn dev_pid(&self) -> i32 {
         self.dev.as_ref().map_or(0, |dev| dev.id() as i32)
     }
 
     /// Process ids of the members that run, by member.
-    pub fn member_pids(&self) -> BTreeMap<u16, i32> {
+    pub(crate) fn member_pids(&self) -> BTreeMap<u16, i32> {
         children(self.dev_pid()).into_iter().filter_map(|pid| Some((self.member_of(pid)?, pid))).collect()
     }
 
@@ -164,7 +164,7 @@ impl Cluster {
 
     /// Sends a signal to one member.
     #[track_caller]
-    pub fn signal(&self, member: u16, signal: Signal) {
+    pub(crate) fn signal(&self, member: u16, signal: Signal) {
         let pids = self.member_pids();
         let pid = pids.get(&member).unwrap_or_else(|| panic!("member {member} does not run: {pids:?}"));
         kill(Pid::from_raw(*pid), signal).unwrap();
@@ -172,25 +172,25 @@ impl Cluster {
 
     /// Kills a member; it is started again after 2 s, unless the options say otherwise.
     #[track_caller]
-    pub fn kill(&self, member: u16) {
+    pub(crate) fn kill(&self, member: u16) {
         self.signal(member, Signal::SIGKILL);
     }
 
     /// Freezes a member.
     #[track_caller]
-    pub fn pause(&self, member: u16) {
+    pub(crate) fn pause(&self, member: u16) {
         self.signal(member, Signal::SIGSTOP);
     }
 
     /// Thaws a member.
     #[track_caller]
-    pub fn resume(&self, member: u16) {
+    pub(crate) fn resume(&self, member: u16) {
         self.signal(member, Signal::SIGCONT);
     }
 
     /// Waits until all members run and say that they are ready.
     #[track_caller]
-    pub fn wait_ready(&self) {
+    pub(crate) fn wait_ready(&self) {
         eventually("all members are ready", READY_WITHIN, || {
             let all = self.member_pids().len() == usize::from(self.options.members)
                 && (1..=self.options.members).all(|member| self.is_ready(member));
@@ -199,13 +199,13 @@ impl Cluster {
     }
 
     /// Whether a member says that it is ready.
-    pub fn is_ready(&self, member: u16) -> bool {
+    pub(crate) fn is_ready(&self, member: u16) -> bool {
         get(&format!("{}/readyz", self.http(member))).status == 200
     }
 
     /// Opens a session at a member and answers its id.
     #[track_caller]
-    pub fn session(&self, member: u16, ttl_ms: u64) -> String {
+    pub(crate) fn session(&self, member: u16, ttl_ms: u64) -> String {
         let opened =
             post(&format!("{}/v1/sessions", self.http(member)), &json!({"ttl_ms": ttl_ms})).expect(201);
         opened["session"].as_str().unwrap().to_owned()
@@ -213,7 +213,7 @@ impl Cluster {
 
     /// One lock as a member tells it.
     #[track_caller]
-    pub fn lock(&self, member: u16, name: &str) -> Value {
+    pub(crate) fn lock(&self, member: u16, name: &str) -> Value {
         let answer = get(&format!("{}/v1/locks?name={}", self.http(member), encoded(name))).expect(200);
         match answer.get("locks") {
             Some(locks) => locks[0].clone(),
@@ -223,7 +223,7 @@ impl Cluster {
 
     /// Waits until a lock has this many waiters.
     #[track_caller]
-    pub fn wait_for_waiters(&self, name: &str, count: u64) {
+    pub(crate) fn wait_for_waiters(&self, name: &str, count: u64) {
         eventually(&format!("{name} has {count} waiters"), Duration::from_secs(10), || {
             (self.lock(1, name)["waiters"].as_u64() == Some(count)).then_some(())
         });
@@ -231,7 +231,7 @@ impl Cluster {
 
     /// Stops the cluster with a signal and answers how `holdfast dev` ended.
     #[track_caller]
-    pub fn stop(&mut self, signal: Signal) -> ExitStatus {
+    pub(crate) fn stop(&mut self, signal: Signal) -> ExitStatus {
         let mut dev = self.dev.take().unwrap();
         kill(Pid::from_raw(dev.id() as i32), signal).unwrap();
         eventually("holdfast dev ends", STOP_WITHIN, || dev.try_wait().unwrap())
@@ -252,7 +252,7 @@ impl Drop for Cluster {
 }
 
 /// The direct children of a process.
-pub fn children(parent: i32) -> Vec<i32> {
+pub(crate) fn children(parent: i32) -> Vec<i32> {
     let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }

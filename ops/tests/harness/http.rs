@@ -9,7 +9,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// An answer: status and body. A member that cannot be reached answers status 0.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// HTTP status; 0 without an answer.
     pub status: u16,
     /// The body; null where there is none or it is no JSON.
@@ -19,24 +19,24 @@ pub struct Answer {
 impl Answer {
     /// The body, of an answer that must have this status.
     #[track_caller]
-    pub fn expect(self, status: u16) -> Value {
+    pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.body);
         self.body
     }
 }
 
 /// GET.
-pub fn get(url: &str) -> Answer {
+pub(crate) fn get(url: &str) -> Answer {
     read(agent().get(url).call())
 }
 
 /// POST with a JSON body.
-pub fn post(url: &str, body: &Value) -> Answer {
+pub(crate) fn post(url: &str, body: &Value) -> Answer {
     read(agent().post(url).send_json(body))
 }
 
 /// DELETE.
-pub fn delete(url: &str) -> Answer {
+pub(crate) fn delete(url: &str) -> Answer {
     read(agent().delete(url).call())
 }
 

@@ -8,50 +8,32 @@
 
 mod cluster;
 mod http;
+mod wait;
 
-use std::{
-    process::{Command, Output},
-    thread,
-    time::{Duration, Instant},
-};
+use std::process::{Command, Output};
 
-pub use cluster::{Cluster, Options};
-pub use http::{Answer, delete, get, post};
+pub(crate) use cluster::{Cluster, Options, children};
+pub(crate) use http::{Answer, delete, get, post};
+pub(crate) use wait::eventually;
 
 /// The binary under test.
-pub const HOLDFAST: &str = env!("CARGO_BIN_EXE_holdfast");
-
-/// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(crate) const HOLDFAST: &str = env!("CARGO_BIN_EXE_holdfast");
 
 /// The command without a cluster: nothing of the environment decides where it connects.
-pub fn holdfast() -> Command {
+pub(crate) fn holdfast() -> Command {
     let mut command = Command::new(HOLDFAST);
     command.env_remove("HOLDFAST_ENDPOINTS").env_remove("HOLDFAST_CONFIG");
     command
 }
 
-/// Waits until the condition gives a value; panics with `what` after the deadline.
-#[track_caller]
-pub fn eventually<T>(what: &str, within: Duration, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + within;
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "not within {within:?}: {what}");
-        thread::sleep(LOOK_EVERY);
-    }
-}
-
 /// Exit code, standard output and standard error of a finished command.
-pub fn parts(output: &Output) -> (i32, String, String) {
+pub(crate) fn parts(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
 /// Whether a process runs; one that has ended and was not reaped does not.
-pub fn is_alive(pid: i32) -> bool {
+pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The state follows the name, which stands in parentheses and may hold anything.
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
