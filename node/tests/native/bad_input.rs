@@ -1,0 +1,154 @@
+//! What breaks a rule of the protocol is refused with words, changes nothing, and does not end the stream.
+
+use std::{collections::HashMap, time::Duration};
+
+use holdfast_proto::{
+    status::error_of,
+    v1::{
+        self, admin_client::AdminClient, lock_client::LockClient, session_request::Body as Ask,
+        session_response::Body as Answer,
+    },
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{
+    Status, Streaming,
+    transport::{Channel, Endpoint},
+};
+
+use crate::{
+    cluster::Cluster,
+    wait::{pass, within},
+};
+
+/// A stream without a client library.
+struct Raw {
+    outbox: mpsc::Sender<v1::SessionRequest>,
+    inbox: Streaming<v1::SessionResponse>,
+}
+
+impl Raw {
+    async fn open(channel: Channel) -> Self {
+        let (outbox, messages) = mpsc::channel(16);
+        let answer = LockClient::new(channel).session(ReceiverStream::new(messages)).await.expect("a stream");
+        Self { outbox, inbox: answer.into_inner() }
+    }
+
+    async fn ask(&mut self, sequence: u64, body: Ask) -> Answer {
+        let message = v1::SessionRequest { sequence, body: Some(body) };
+        self.outbox.send(message).await.expect("an open stream");
+        let answer =
+            within("an answer", self.inbox.message()).await.expect("a whole stream").expect("an answer");
+        assert_eq!(answer.sequence, sequence);
+        answer.body.expect("a body")
+    }
+
+    async fn refused(&mut self, sequence: u64, body: Ask, word: &str) {
+        match self.ask(sequence, body).await {
+            Answer::Error(error) => {
+                assert_eq!(error.code, "invalid_argument", "{error:?}");
+                assert!(error.message.contains(word), "{:?} lacks {word:?}", error.message);
+            }
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+}
+
+async fn channel(cluster: &Cluster) -> Channel {
+    let endpoint = Endpoint::from_shared(cluster.url.clone()).expect("a url");
+    endpoint.connect().await.expect("a connection")
+}
+
+fn open(ttl_ms: u64) -> Ask {
+    Ask::Open(v1::Open { ttl_ms, metadata: HashMap::new() })
+}
+
+fn name(text: &str) -> Option<v1::Name> {
+    Some(v1::Name { text: text.into(), election: false })
+}
+
+fn acquire(text: &str) -> v1::Acquire {
+    let wait = Some(v1::acquire::Wait::Try(v1::Try {}));
+    v1::Acquire { name: name(text), lowest_outstanding: 1, wait, ..v1::Acquire::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_begins_with_a_session() {
+    let cluster = Cluster::start().await;
+    let channel = channel(&cluster).await;
+    Raw::open(channel.clone()).await.refused(1, Ask::Keepalive(v1::Keepalive {}), "`open` or `resume`").await;
+    for ttl_ms in [1, 999, 86_400_001, u64::MAX] {
+        Raw::open(channel.clone()).await.refused(1, open(ttl_ms), "ttl_ms").await;
+    }
+    for session in [0, 1 << 63, u64::MAX] {
+        let resume = Ask::Resume(v1::Resume { session, holds: Vec::new() });
+        Raw::open(channel.clone()).await.refused(1, resume, "session id").await;
+    }
+    let large = HashMap::from([("k".to_owned(), "v".repeat(5_000))]);
+    let large = Ask::Open(v1::Open { ttl_ms: 10_000, metadata: large });
+    Raw::open(channel).await.refused(1, large, "4096").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_requests_are_refused_one_by_one() {
+    let cluster = Cluster::start().await;
+    let mut raw = Raw::open(channel(&cluster).await).await;
+    assert!(matches!(raw.ask(1, open(0)).await, Answer::Opened(v1::Opened { ttl_ms: 10_000, .. })));
+    raw.refused(2, open(0), "already").await;
+    for text in ["", "a\u{0}", "a\nb", "\u{1}election/x", &"a".repeat(2_048)] {
+        raw.refused(3, Ask::Acquire(acquire(text)), "name").await;
+    }
+    raw.refused(3, Ask::Acquire(v1::Acquire { name: None, ..acquire("a") }), "name").await;
+    raw.refused(3, Ask::Acquire(v1::Acquire { wait: None, ..acquire("a") }), "wait").await;
+    let too_long = Some(v1::acquire::Wait::AtMostMs(3_600_001));
+    raw.refused(3, Ask::Acquire(v1::Acquire { wait: too_long, ..acquire("a") }), "wait").await;
+    raw.refused(3, Ask::Acquire(v1::Acquire { lowest_outstanding: 4, ..acquire("a") }), "lowest").await;
+    raw.refused(0, Ask::Acquire(acquire("a")), "sequence").await;
+    let value = vec![0; (64 << 10) + 1].into();
+    raw.refused(3, Ask::Acquire(v1::Acquire { value, ..acquire("a") }), "value").await;
+    for token in [0, 1 << 53, u64::MAX] {
+        raw.refused(4, Ask::Release(v1::Release { name: name("a"), token }), "token").await;
+    }
+    // The stream is whole, and none of it held or queued anything.
+    assert!(matches!(raw.ask(5, Ask::Acquire(acquire("a"))).await, Answer::Granted(_)));
+    let odd = "a//b/./\u{202e}/";
+    assert!(matches!(raw.ask(6, Ask::Acquire(acquire(odd))).await, Answer::Granted(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_of_single_requests_carry_code_and_facts() {
+    let cluster = Cluster::start().await;
+    let channel = channel(&cluster).await;
+    let code = |status: Status| error_of(&status).map(|error| error.code).unwrap_or_default();
+    let mut lock = LockClient::new(channel.clone());
+    let list = v1::ListLocksRequest { limit: 1_001, ..v1::ListLocksRequest::default() };
+    assert_eq!(code(lock.list_locks(list).await.expect_err("too many")), "invalid_argument");
+    let watch = v1::WatchRequest { from: Some("nonsense".into()), ..v1::WatchRequest::default() };
+    assert_eq!(code(lock.watch(watch).await.expect_err("no cursor")), "invalid_argument");
+    assert_eq!(
+        code(lock.leader(v1::LeaderRequest { name: "e".into() }).await.expect_err("nobody")),
+        "not_found"
+    );
+    let mut admin = AdminClient::new(channel);
+    let force =
+        v1::ForceReleaseRequest { name: name("a"), token: 7, reason: " ".into(), actor: "eve".into() };
+    assert_eq!(code(admin.force_release(force.clone()).await.expect_err("no reason")), "invalid_argument");
+    let force = v1::ForceReleaseRequest { reason: "test".into(), ..force };
+    assert_eq!(code(admin.force_release(force).await.expect_err("nobody holds")), "changed");
+    let unknown = v1::EndSessionRequest { session: 99, reason: "test".into(), actor: "eve".into() };
+    assert_eq!(code(admin.end_session(unknown).await.expect_err("unknown")), "session_lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pings_a_second_apart_are_no_offence() {
+    let cluster = Cluster::start().await;
+    let endpoint = Endpoint::from_shared(cluster.url.clone())
+        .expect("a url")
+        .http2_keep_alive_interval(Duration::from_secs(1))
+        .keep_alive_while_idle(true);
+    let mut raw = Raw::open(endpoint.connect().await.expect("a connection")).await;
+    assert!(matches!(raw.ask(1, open(30_000)).await, Answer::Opened(_)));
+    pass(Duration::from_secs(6)).await;
+    // The very same stream still answers.
+    assert!(matches!(raw.ask(2, Ask::Keepalive(v1::Keepalive {})).await, Answer::KeepaliveAck(_)));
+}
