@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, error::ErrorKind};
 use holdfast_locktable::name::Name;
 
 use crate::{
-    dev,
+    demo, dev,
     failure::{self, Ended},
     output::Format,
     run, say, verbs,
@@ -20,6 +20,7 @@ A cluster of members grants each lock to one session at a time. A session that f
 its locks; every grant carries a fencing token that only grows, so that a late writer can be told apart.";
 const AFTER_HELP: &str = "\
 Start here:
+  holdfast demo                                 the whole story in twelve steps
   holdfast dev                                  a local cluster, until Ctrl-C
   holdfast lock backup -- ./backup.sh           run a command while holding the lock `backup`
   holdfast locks list                           who holds what
@@ -57,6 +58,7 @@ pub(crate) struct Global {
 enum Verb {
     Node(verbs::node::NodeArgs),
     Dev(dev::DevArgs),
+    Demo(demo::DemoArgs),
     Lock(verbs::lock::LockArgs),
     Elect(verbs::elect::ElectArgs),
     Locks(verbs::locks::LocksArgs),
@@ -70,6 +72,8 @@ enum Verb {
     Completions(verbs::completions::CompletionsArgs),
     #[command(hide = true, name = run::launch::VERB)]
     Launch(run::launch::LaunchArgs),
+    #[command(hide = true, name = demo::worker::VERB)]
+    DemoWorker(demo::worker::WorkerArgs),
     #[command(hide = true, name = run::watchdog::VERB)]
     Watchdog,
 }
@@ -81,6 +85,7 @@ impl Cli {
         match self.verb {
             Verb::Node(args) => verbs::node::run(args),
             Verb::Dev(args) => dev::run(args),
+            Verb::Demo(args) => demo::run(&args),
             Verb::Lock(args) => verbs::lock::run(&global, args),
             Verb::Elect(args) => verbs::elect::run(&global, args),
             Verb::Locks(args) => verbs::locks::run(&global, args),
@@ -93,6 +98,7 @@ impl Cli {
             Verb::Config(args) => verbs::config::run(&global, args),
             Verb::Completions(args) => verbs::completions::run(&args),
             Verb::Launch(args) => run::launch::run(args),
+            Verb::DemoWorker(args) => demo::worker::run(&global, args),
             Verb::Watchdog => run::watchdog::run(),
         }
     }

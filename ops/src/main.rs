@@ -5,6 +5,7 @@
 mod cli;
 mod clock;
 mod cluster;
+mod demo;
 mod dev;
 mod escape;
 mod failure;

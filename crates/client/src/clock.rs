@@ -8,6 +8,7 @@ pub(crate) struct Moment(Duration);
 
 impl Moment {
     /// A moment so long after the clock's origin.
+    #[cfg(test)]
     pub(crate) const fn at(since_origin: Duration) -> Self {
         Self(since_origin)
     }

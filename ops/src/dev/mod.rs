@@ -15,7 +15,7 @@ use tokio::{sync::watch, task::JoinSet};
 use crate::{
     failure::{self, Ended, Failure},
     output,
-    run::signals::Signals,
+    run::{launch::die_with_parent, signals::Signals},
     say,
 };
 
@@ -52,10 +52,16 @@ pub(crate) struct DevArgs {
     /// Leave a member that died down
     #[arg(long)]
     no_restart: bool,
+    /// End as soon as this process, the direct parent, ends in any way
+    #[arg(long, hide = true, value_name = "PID")]
+    parent_pid: Option<i32>,
 }
 
 /// Runs the cluster to its end.
 pub(crate) fn run(args: DevArgs) -> Ended {
+    if let Some(parent) = args.parent_pid {
+        die_with_parent(parent)?;
+    }
     // One thread, the main one: the parent-death signal of members is tied to the thread that started them.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

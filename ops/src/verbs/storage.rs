@@ -12,7 +12,7 @@ use crate::{
     cluster,
     failure::{self, Ended, Failure},
     logging, output,
-    run::signals::Signals,
+    run::{launch::die_with_parent, signals::Signals},
     say,
 };
 
@@ -59,11 +59,17 @@ struct ServeArgs {
     /// Accept that whoever reaches the address may write: needed for every address but loopback
     #[arg(long)]
     insecure: bool,
+    /// End as soon as this process, the direct parent, ends in any way
+    #[arg(long, hide = true, value_name = "PID")]
+    parent_pid: Option<i32>,
 }
 
 /// Serves until a signal ends it.
 pub(crate) fn run(global: &Global, args: StorageArgs) -> Ended {
     let Verb::Serve(args) = args.verb;
+    if let Some(parent) = args.parent_pid {
+        die_with_parent(parent)?;
+    }
     if !args.listen.ip().is_loopback() && !args.insecure {
         return Err(Failure::usage(format!(
             "{} can be reached from other machines, and everybody who reaches it may write: there is no \
