@@ -12,7 +12,10 @@ use tokio::{sync::watch, task::JoinSet};
 use self::parts::{Opened, Shared};
 use crate::{
     actors::ActorHost,
-    api::http::{self, HttpOptions, HttpServer},
+    api::{
+        grpc::{self, GrpcOptions, GrpcServer},
+        http::{self, HttpOptions, HttpServer},
+    },
     config::MemberConfig,
     endpoint::Endpoint,
     group::{bootstrap, steward},

@@ -1,5 +1,7 @@
 //! Bad input gets a clear typed error that names what is wrong, on every path, before anything else happens.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod http_support;
 
 use http_support::{Document, Fixture};

@@ -1,5 +1,7 @@
 //! What the listener owes HTTP itself: lengths, types, methods, paths, heads, headers, probes.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod http_support;
 
 use std::time::Duration;

@@ -1,6 +1,8 @@
 //! The whole API against a running member: every answer is as documented, waits end with their connection, streams tell
 //! what happens and go on where they were left.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod http_support;
 
 use std::{sync::Arc, time::Duration};

@@ -1,5 +1,7 @@
 //! `holdfast dev`: real members that never outlive it, one ready line, and clear words where it cannot start.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod harness;
 
 use std::{

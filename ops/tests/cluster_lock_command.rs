@@ -1,6 +1,8 @@
 //! `holdfast lock`: the command's exit code, its end before the lease's, nothing of it outliving the wrapper, and the
 //! cases C42 to C45.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod harness;
 
 use std::{

@@ -1,5 +1,7 @@
 //! The verbs of operators and `holdfast elect`, against a real cluster.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod harness;
 
 use std::{

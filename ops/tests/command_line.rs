@@ -1,5 +1,7 @@
 //! The command without a cluster: usage, exit codes, completions, configuration.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod harness;
 
 use std::{

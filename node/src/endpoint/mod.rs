@@ -35,6 +35,7 @@ type Answer<T> = Result<T, ApiError>;
 pub type MapWatch = value::Receiver<Option<Arc<PartitionMap>>>;
 
 /// Parts of an endpoint, put together by the member.
+#[allow(missing_debug_implementations, reason = "handles and closures, put together once and never shown")]
 pub struct Parts {
     /// The way to leaders.
     pub router: Router,

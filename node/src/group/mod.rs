@@ -58,6 +58,7 @@ use crate::{
 pub type Outward = Arc<dyn Fn(GroupId, GroupCall) -> BoxFuture<'static, GroupResult> + Send + Sync>;
 
 /// Parts of a group, put together by the member.
+#[allow(missing_debug_implementations, reason = "handles and closures, put together once and never shown")]
 pub struct Parts {
     /// The Raft half.
     pub raft: RaftGroup,

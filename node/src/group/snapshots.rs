@@ -9,9 +9,7 @@ use crate::{
     endpoint::{MapWatch, types::SnapshotView},
     raft::group::RaftGroup,
     snapshot::{
-        compaction::LogProgress,
         manifest::Manifest,
-        raft_target::{CompactionTarget, TargetStopped},
         source::{Capture, CaptureError, SnapshotSource},
     },
 };
@@ -48,26 +46,6 @@ impl GroupSource {
 impl SnapshotSource for GroupSource {
     fn capture(&self) -> BoxFuture<'_, Result<Capture, CaptureError>> {
         Box::pin(self.capture_now())
-    }
-}
-
-impl CompactionTarget for RaftGroup {
-    fn progress(&self) -> LogProgress {
-        let status = self.status();
-        let applied = Some(status.applied).filter(|index| *index > 0);
-        LogProgress { applied, durable_snapshot: status.snapshot, purged: status.purged }
-    }
-
-    fn build_snapshot(&self) -> BoxFuture<'_, Result<(), TargetStopped>> {
-        Box::pin(async {
-            self.build_snapshot().await.map(drop).map_err(|error| TargetStopped { reason: error.to_string() })
-        })
-    }
-
-    fn purge(&self, upto: u64) -> BoxFuture<'_, Result<(), TargetStopped>> {
-        Box::pin(async move {
-            self.purge_upto(upto).await.map_err(|error| TargetStopped { reason: error.to_string() })
-        })
     }
 }
 

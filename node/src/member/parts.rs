@@ -113,14 +113,14 @@ pub(super) fn open(config: MemberConfig) -> Result<Opened, StartError> {
     };
     let patience = timing.election_timeout_max * PATIENCE;
     let heard = Heard::new();
-    let transport: Arc<dyn Transport> = Arc::new(GrpcTransport::new(&config.cluster, member, heard.clone()));
+    let transport: Arc<dyn Transport> = Arc::new(GrpcTransport::new(cluster.clone(), member, heard.clone()));
     let peers: Vec<MemberId> =
         config.members.iter().map(|entry| entry.id).filter(|id| *id != member).collect();
     for entry in &config.members {
         transport.learn(entry.id, &entry.peer);
     }
     let router = Router::new(member, peers, transport.clone(), patience, metrics.instruments.clone());
-    let service = PeerService::new(&config.cluster, member, Arc::new(router.clone()), heard);
+    let service = PeerService::new(cluster.clone(), member, Arc::new(router.clone()), heard);
     let store = FolderStore::open(&config.snapshot_dir()).map_err(StartError::of)?;
     let catalog = SnapshotCatalog::new(Arc::new(store), cluster);
     let (map_tell, map) = watch::channel(None);

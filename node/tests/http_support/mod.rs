@@ -20,6 +20,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[allow(unused_imports, reason = "not every test crate reads the document")]
 pub(crate) use document::Document;
 pub(crate) use wait::until;
 

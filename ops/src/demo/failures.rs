@@ -37,9 +37,9 @@ pub(super) fn holder_killed(stage: &mut Stage) -> Shown {
     if grown && moved { Ok(()) } else { Err("the lock did not move to D with a higher token".to_owned()) }
 }
 
-/// A view of a group by a member that lives.
+/// A group as one member knows it, without asking any other.
 fn group(stage: &Stage, asked: u64, group: &Value) -> Option<Value> {
-    let groups = web::get(&format!("{}/v1/groups", stage.http(asked))).body["groups"].clone();
+    let groups = web::get(&format!("{}/v1/status", stage.http(asked))).body["groups"].clone();
     groups.as_array()?.iter().find(|view| view["group"] == *group).cloned()
 }
 

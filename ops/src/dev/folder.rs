@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use holdfast_node::config::{GroupsConfig, ListenConfig, MemberConfig, MemberEntry};
+use holdfast_node::config::{GroupsConfig, ListenConfig, MemberConfig, MemberEntry, SnapshotsConfig};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -87,6 +87,11 @@ impl Folder {
             },
             members: (1..=block.members()).map(entry).collect(),
             groups: GroupsConfig { lock_groups: groups },
+            // One store for all members, as a bucket would be: any of them lists what any of them took.
+            snapshots: SnapshotsConfig {
+                dir: Some(self.path.join("snapshots")),
+                ..SnapshotsConfig::default()
+            },
             ..MemberConfig::default()
         };
         let path = self.member(number).join("config.toml");
