@@ -16,7 +16,8 @@ const KEEP_ALL: u64 = 1 << 60;
 /// Timing of one Raft group. The longest election timeout is also the leader's lease, and so the floor of a fail-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Pause between two heartbeats.
+    /// Pause between two heartbeats. Their answers must come within three quarters of it, so it must be well above the
+    /// round trip between members.
     pub heartbeat_interval: Duration,
     /// Shortest silence after which a follower asks for votes.
     pub election_timeout_min: Duration,

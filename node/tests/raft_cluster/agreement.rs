@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
-use futures::{StreamExt, stream::FuturesUnordered};
+use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
 use holdfast_node::raft::{
     group::RaftGroup,
     propose::{PENDING_UNITS, ProposeError},
     types::Reply,
 };
 use holdfast_partitioner::GroupId;
-use tokio::task::JoinSet;
 
 use super::support::{Cluster, LOCKS, META, line, lines, open_session};
 
@@ -17,34 +16,25 @@ const TASKS: u64 = 32;
 const EACH: u64 = 20;
 
 async fn propose_from_many_tasks(cluster: &Cluster, groups: &[GroupId]) {
-    let mut tasks = JoinSet::new();
-    for group in groups {
-        let raft = cluster.leader(*group).await.group(*group).clone();
-        for task in 0..TASKS {
-            let raft = raft.clone();
-            tasks.spawn(async move {
-                for n in 0..EACH {
-                    let id = task * EACH + n + 1;
-                    let command = if raft.id().is_meta() { line(id) } else { open_session(id) };
-                    match raft.propose(command).await.unwrap() {
-                        Reply::Meta(result) => drop(result.unwrap()),
-                        Reply::Lock { result, .. } => drop(result.unwrap()),
-                        Reply::Nothing => panic!("the command was not applied"),
-                    }
-                }
-            });
+    let tasks = groups.iter().flat_map(|group| (0..TASKS).map(move |task| (*group, task)));
+    let running = tasks.map(|(group, task)| async move {
+        for n in 0..EACH {
+            let id = task * EACH + n + 1;
+            let command = if group.is_meta() { line(id) } else { open_session(id) };
+            match cluster.write(group, command).await {
+                Reply::Meta(result) => drop(result.unwrap()),
+                Reply::Lock { result, .. } => drop(result.unwrap()),
+                Reply::Nothing => panic!("the command was not applied"),
+            }
         }
-    }
-    while let Some(task) = tasks.join_next().await {
-        task.unwrap();
-    }
+    });
+    join_all(running).await;
 }
 
 async fn every_command_is_applied_once_in_one_order(cluster: Cluster, groups: &[GroupId]) {
     propose_from_many_tasks(&cluster, groups).await;
     for group in groups {
-        let leader = cluster.leader(*group).await.id;
-        cluster.settle(*group, leader).await;
+        cluster.settle(*group).await;
     }
     let all: BTreeSet<u64> = (1..=TASKS * EACH).collect();
     let first = &cluster.members[&1];
@@ -96,7 +86,7 @@ async fn commands_that_come_together_are_proposed_together() {
     let leader = cluster.leader(META).await;
     let group = leader.group(META);
     let many = (1..=200).map(|n| group.propose(line(n)));
-    for result in futures::future::join_all(many).await {
+    for result in join_all(many).await {
         result.unwrap();
     }
     let batches = leader.observer.batches.load(Ordering::SeqCst);
@@ -116,6 +106,5 @@ async fn too_many_commands_are_refused_and_the_others_go_on() {
     assert_eq!(group.propose(line(0)).await, Err(ProposeError::Overloaded));
     cluster.isolate(leader.id, false);
     waiting.collect::<Vec<_>>().await;
-    let leader = cluster.leader(META).await;
-    leader.group(META).propose(line(0)).await.unwrap();
+    cluster.write(META, line(0)).await;
 }

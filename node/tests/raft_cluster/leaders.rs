@@ -17,25 +17,25 @@ use super::support::{Cluster, LOCKS, META, eventually, line, lines, timing};
 const FAIL_OVER: Duration = Duration::from_secs(6);
 
 async fn a_dead_leader_is_replaced_and_nothing_acknowledged_is_lost(mut cluster: Cluster) {
-    let leader = cluster.leader(META).await;
     for n in 1..=50 {
-        leader.group(META).propose(line(n)).await.unwrap();
+        cluster.write(META, line(n)).await;
     }
+    let leader = cluster.leader(META).await;
     let dead = leader.id;
     let term = leader.group(META).leadership().borrow().term;
     cluster.kill(dead).await;
     let died = Instant::now();
     let next = cluster.leader_among(META, &cluster.others(dead)).await;
     assert!(died.elapsed() < FAIL_OVER, "it took {:?}", died.elapsed());
-    let next = &cluster.members[&next];
-    assert!(next.group(META).leadership().borrow().term > term);
-    next.group(META).propose(line(51)).await.unwrap();
-    assert_eq!(lines(next.group(META)), (1..=51).collect::<Vec<_>>());
+    assert!(cluster.members[&next].group(META).leadership().borrow().term > term);
+    cluster.write(META, line(51)).await;
 
     cluster.start(dead).await;
-    let leader = cluster.leader(META).await.id;
-    cluster.settle(META, leader).await;
-    assert_eq!(lines(cluster.members[&dead].group(META)), (1..=51).collect::<Vec<_>>());
+    cluster.write(META, line(52)).await;
+    cluster.settle(META).await;
+    for member in cluster.members.values() {
+        assert_eq!(lines(member.group(META)), (1..=52).collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,14 +77,21 @@ async fn a_leader_that_is_cut_off_cannot_prove_that_it_leads() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proof_follows_everything_acknowledged_before() {
     let cluster = Cluster::in_memory(&[META]).await;
-    let group = cluster.leader(META).await.group(META);
+    let mut proofs = 0;
     for n in 1..=100 {
-        let writer = group.clone();
-        let written = tokio::spawn(async move { writer.propose(line(n)).await });
-        written.await.unwrap().unwrap();
-        group.confirm_leadership().await.unwrap();
-        assert_eq!(lines(group).last(), Some(&n));
+        cluster.write(META, line(n)).await;
+        let proved = cluster.members.values().map(|member| async move {
+            let proof = member.group(META).confirm_leadership().await;
+            (proof, lines(member.group(META)))
+        });
+        for (proof, lines) in join_all(proved).await {
+            if proof.is_ok() {
+                proofs += 1;
+                assert_eq!(lines.last(), Some(&n));
+            }
+        }
     }
+    assert!(proofs > 50, "{proofs}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -130,7 +137,7 @@ async fn leadership_can_be_handed_over_and_old_terms_are_refused() {
     let term = old.leadership().borrow().term;
     old.propose_in_term(line(1), term).await.unwrap();
     let heir = cluster.others(leader.id)[0];
-    cluster.settle(META, leader.id).await;
+    cluster.settle(META).await;
 
     assert_eq!(old.transfer_leader(99).await, Err(TransferError::NotAVoter { to: 99 }));
     old.transfer_leader(heir).await.unwrap();
@@ -163,4 +170,17 @@ async fn the_leader_knows_how_far_each_voter_is() {
     let follower = cluster.members[&cluster.others(leader.id)[0]].group(META);
     eventually("a follower knows the leader", || follower.status().leader == Some(leader.id)).await;
     assert!(follower.status().voters.iter().all(|voter| voter.matched.is_none()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_may_be_begun_by_all_its_members_and_again() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    for _ in 0..2 {
+        let begun = cluster.members.values().map(|member| member.group(META).initialize(cluster.voters()));
+        assert!(join_all(begun).await.into_iter().all(|begun| begun.is_ok()));
+        cluster.write(META, line(1)).await;
+    }
+    let stranger = [(9, String::new())].into();
+    let refused = cluster.members[&1].group(META).initialize(stranger).await.unwrap_err();
+    assert!(refused.to_string().contains("not one of its voters"), "{refused}");
 }

@@ -19,11 +19,13 @@ use crate::{
         told::LastTold,
         transport::{Question, SnapshotParcel},
     },
-    raft::types::MemberId,
+    raft::types::{AppendRequest, MemberId},
 };
 
 /// Largest snapshot that is taken, in bytes; it is held in memory.
 const LARGEST_SNAPSHOT: u64 = 4 << 30;
+/// How much of a snapshot's announced length is believed before its bytes come.
+const TRUSTED_LENGTH: usize = 64 << 20;
 /// How long a sender may be silent in the middle of a snapshot.
 const SNAPSHOT_SILENCE: Duration = Duration::from_secs(30);
 
@@ -85,10 +87,7 @@ impl Peer for Receiver {
             };
             let requests = futures::stream::once(async move { first })
                 .chain(messages)
-                .scan((), |(), message| {
-                    let request = message.ok().and_then(|message| wire::decode(&message.body).ok());
-                    future::ready(request)
-                });
+                .scan((), move |(), message| future::ready(decode_append(from, message)));
             match service.append(from, group, requests.boxed()) {
                 Ok(mut answers) => {
                     while let Some(answer) = answers.next().await {
@@ -154,6 +153,12 @@ impl Peer for Receiver {
     }
 }
 
+/// An append from a message; `None` ends the stream.
+fn decode_append(from: MemberId, message: Result<proto::Message, Status>) -> Option<AppendRequest> {
+    let decoded = wire::decode(&message.ok()?.body);
+    decoded.inspect_err(|err| tracing::warn!(from, %err, "an append cannot be decoded")).ok()
+}
+
 async fn next_part(parts: &mut Streaming<proto::SnapshotPart>) -> Result<Option<Part>, Status> {
     match timeout(SNAPSHOT_SILENCE, parts.message()).await {
         Ok(part) => Ok(part?.and_then(|part| part.part)),
@@ -170,7 +175,7 @@ async fn receive_data(
         return Err(garbled(format!("a snapshot of {} bytes, more than {LARGEST_SNAPSHOT}", head.length)));
     }
     let length = usize::try_from(head.length).map_err(garbled)?;
-    let mut data = BytesMut::with_capacity(length);
+    let mut data = BytesMut::with_capacity(length.min(TRUSTED_LENGTH));
     while let Some(part) = next_part(parts).await? {
         let Part::Chunk(chunk) = part else { return Err(garbled("a snapshot with two heads")) };
         if data.len() + chunk.data.len() > length {
