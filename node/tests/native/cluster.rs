@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use crate::wait::until;
 
 /// A running member; its folder goes with it.
-pub struct Cluster {
-    pub member: Member,
-    pub url: String,
+pub(crate) struct Cluster {
+    pub(crate) member: Member,
+    pub(crate) url: String,
     _folder: TempDir,
 }
 
@@ -24,7 +24,7 @@ fn free_address() -> SocketAddr {
 
 impl Cluster {
     /// Starts a member and waits until it may serve.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let folder = TempDir::new().expect("a folder");
         let [http, grpc, peer] = [(); 3].map(|()| free_address());
         let mut config = MemberConfig { cluster: "native".into(), member: 1, ..MemberConfig::default() };
@@ -42,11 +42,11 @@ impl Cluster {
         Self { member, url: format!("http://{grpc}"), _folder: folder }
     }
 
-    pub fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect([self.url.as_str()]).expect("a client")
     }
 
-    pub async fn session(&self) -> Session {
+    pub(crate) async fn session(&self) -> Session {
         self.client().session().open().await.expect("a session")
     }
 }

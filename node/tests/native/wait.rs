@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Waits for something that must happen.
-pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match timeout(LIMIT, future).await {
         Ok(value) => value,
         Err(_) => panic!("{what} did not happen"),
@@ -16,7 +16,7 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 /// Asks again and again until the answer is a value.
-pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+pub(crate) async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
     let end = Instant::now() + LIMIT;
     loop {
         if let Some(value) = ask().await {
@@ -28,6 +28,6 @@ pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl F
 }
 
 /// Lets real time pass: for what must *not* happen meanwhile.
-pub async fn pass(duration: Duration) {
+pub(crate) async fn pass(duration: Duration) {
     sleep(duration).await;
 }
