@@ -55,8 +55,8 @@ pub enum AcquireError {
         /// The lock.
         name: String,
     },
-    /// Somebody else cancelled the wait.
-    #[error("the wait for {name:?} was cancelled by somebody else")]
+    /// The wait was cancelled elsewhere.
+    #[error("the wait for {name:?} was cancelled elsewhere")]
     Cancelled {
         /// The lock.
         name: String,

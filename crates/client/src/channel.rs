@@ -11,10 +11,11 @@ use tonic::transport::Endpoint;
 
 use crate::error::ConfigError;
 
-/// HTTP/2 pings on idle connections, so that a dead one is noticed by unary calls too. Members accept one per second.
-const PING_INTERVAL: Duration = Duration::from_secs(5);
+/// HTTP/2 pings, so that a dead connection is noticed by sessions with a long TTL, and by watches. Members accept one per
+/// second.
+const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a ping may go unanswered.
-const PING_TIMEOUT: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Makes the connections of a client. [`TcpChannels`] is the one for real networks; a simulation brings its own.
 ///

@@ -13,8 +13,8 @@ use crate::wait::until;
 
 /// A running member; its folder goes with it.
 pub(crate) struct Cluster {
-    pub member: Member,
-    pub url: String,
+    pub(crate) member: Member,
+    pub(crate) url: String,
     _folder: TempDir,
 }
 

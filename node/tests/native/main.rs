@@ -1,6 +1,6 @@
 //! The native protocol end to end: the real client, a real member over its sockets and disk, one process.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::expect_used, reason = "helpers of tests fail loudly")]
 
 mod bad_input;
 mod cluster;

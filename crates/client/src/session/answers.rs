@@ -97,6 +97,7 @@ impl Core {
     fn deliver(&mut self, sequence: u64, now: Moment) {
         let Some(Entry { call: Call::Acquire(acquire), .. }) = self.requests.remove(sequence) else { return };
         let taken = acquire.reply.is_some_and(|reply| reply.send(Ok(sequence)).is_ok());
+        self.forget_name(sequence);
         self.ledger.confirm(sequence);
         if !taken {
             self.give_back(sequence, now);
@@ -216,6 +217,9 @@ impl Core {
         let Some(entry) = self.requests.get(sequence) else { return };
         let name = entry.queue.0.as_ref().to_owned();
         match &entry.call {
+            Call::Acquire(acquire) if acquire.reply.is_some() && was_given_up(&error) => {
+                self.ask_anew(sequence, now)
+            }
             Call::Acquire(_) => {
                 let attached = error.code != ErrorCode::Busy || entry.uncertain;
                 let answer = AcquireError::from_answer(&name, error);
@@ -241,10 +245,26 @@ impl Core {
         }
     }
 
+    /// The servers took the caller for gone, after a long break, and ended its request. It is here, so it asks anew: at the
+    /// end of the queue, within the same limit.
+    fn ask_anew(&mut self, sequence: u64, now: Moment) {
+        let Some(entry) = self.requests.remove(sequence) else { return };
+        self.ledger.acquire_ended(sequence, true, now);
+        let fresh = self.sequence();
+        self.requests.insert(fresh, entry.call, entry.queue, entry.asked);
+        let pause = self.random.backoff(entry.attempts, RETRY_BASE, RETRY_MAX);
+        if let Some(again) = self.requests.get_mut(fresh) {
+            again.attempts = entry.attempts + 1;
+        }
+        self.requests.set_phase(fresh, Phase::Pause(now.plus(pause)));
+        self.renamed(sequence, fresh);
+    }
+
     fn acquire_failed(&mut self, sequence: u64, answer: AcquireError, attached: bool, now: Moment) {
         let Some(entry) = self.requests.get_mut(sequence) else { return };
         let Call::Acquire(acquire) = &mut entry.call else { return };
         let reply = acquire.reply.take();
+        self.forget_name(sequence);
         if matches!(answer, AcquireError::Unknown { .. }) {
             self.abandon(sequence, now);
         } else {
@@ -343,6 +363,15 @@ impl Core {
             [pause, entry.give_up(self.request_timeout)]
         });
         requests.flatten().chain(stall).chain(due).chain(self.ledger.next_turn(now)).min()
+    }
+}
+
+/// Whether an answer says that the servers ended the request because they took its caller for gone.
+fn was_given_up(error: &ApiError) -> bool {
+    match error.code {
+        ErrorCode::Cancelled => true,
+        ErrorCode::StaleRequest => matches!(error.facts.ended.as_deref(), Some("cancelled" | "released")),
+        _ => false,
     }
 }
 

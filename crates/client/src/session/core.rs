@@ -41,6 +41,8 @@ pub(crate) struct Core {
     /// Why there was no connection lately, for people.
     pub(super) trouble: String,
     last_sequence: u64,
+    /// Acquires that were asked anew: the number their caller knows, and the one they have now.
+    renamed: BTreeMap<u64, u64>,
 }
 
 impl Core {
@@ -61,6 +63,7 @@ impl Core {
             random: Random::new(seed),
             trouble: String::from("there is no connection yet"),
             last_sequence: 1,
+            renamed: BTreeMap::new(),
         }
     }
 
@@ -72,7 +75,7 @@ impl Core {
         &mut self.ledger
     }
 
-    fn sequence(&mut self) -> u64 {
+    pub(super) fn sequence(&mut self) -> u64 {
         self.last_sequence += 1;
         self.last_sequence
     }
@@ -103,6 +106,7 @@ impl Core {
 
     /// The caller of an acquire is gone: its wait must leave the queue, its grant must be given back.
     pub(crate) fn abandon(&mut self, sequence: u64, now: Moment) {
+        let sequence = self.renamed.remove(&sequence).unwrap_or(sequence);
         let Some(entry) = self.requests.get_mut(sequence) else { return };
         let Call::Acquire(acquire) = &mut entry.call else { return };
         acquire.reply = None;
@@ -116,6 +120,17 @@ impl Core {
             self.requests.set_phase(sequence, Phase::Withdrawn);
             self.push(Call::Cancel { acquire: sequence }, queue, now);
         }
+    }
+
+    /// An acquire goes on under another number.
+    pub(super) fn renamed(&mut self, old: u64, new: u64) {
+        let known = self.renamed.iter().find(|(_, current)| **current == old).map(|(caller, _)| *caller);
+        self.renamed.insert(known.unwrap_or(old), new);
+    }
+
+    /// Nobody will ask for the acquire by the number its caller knows any more.
+    pub(super) fn forget_name(&mut self, sequence: u64) {
+        self.renamed.retain(|_, current| *current != sequence);
     }
 
     /// Ends a hold; the answer says whether this call ended it.

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::clock::Moment;
 
-/// Bounds of how long a keepalive may go unanswered before the connection is given up.
-const STALL: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(3));
+/// Bounds of how long a keepalive may go unanswered before the connection is given up. Short enough that waits are attached
+/// elsewhere before the servers take their caller for gone (rule R8).
+const STALL: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(2));
 /// Bounds of the pause before a refused keepalive is repeated.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 

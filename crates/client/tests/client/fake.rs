@@ -26,12 +26,12 @@ use tonic::{
 
 use crate::wait::within;
 
-pub const TTL: Duration = Duration::from_secs(10);
-pub const SESSION: u64 = 0x1f;
+pub(crate) const TTL: Duration = Duration::from_secs(10);
+pub(crate) const SESSION: u64 = 0x1f;
 
 /// How a member answers attempts to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     Up,
     Refusing,
     Silent,
@@ -47,7 +47,7 @@ struct Member {
 
 /// The network: members by number.
 #[derive(Clone, Debug, Default)]
-pub struct Net {
+pub(crate) struct Net {
     members: Arc<Mutex<Vec<Member>>>,
 }
 
@@ -56,16 +56,16 @@ impl Net {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn set(&self, member: usize, mode: Mode) {
+    pub(crate) fn set(&self, member: usize, mode: Mode) {
         self.members()[member].mode = mode;
     }
 
-    pub fn set_all(&self, mode: Mode) {
+    pub(crate) fn set_all(&self, mode: Mode) {
         self.members().iter_mut().for_each(|member| member.mode = mode);
     }
 
     /// Breaks all connections, and lets new ones be answered so.
-    pub fn cut(&self, mode: Mode) {
+    pub(crate) fn cut(&self, mode: Mode) {
         for member in self.members().iter_mut() {
             member.mode = mode;
             member.cables.drain(..).for_each(|cable| cable.abort());
@@ -105,24 +105,24 @@ impl ChannelFactory for Net {
 }
 
 /// A session stream as the member sees it.
-pub struct Stream {
-    pub member: usize,
+pub(crate) struct Stream {
+    pub(crate) member: usize,
     inbox: Streaming<v1::SessionRequest>,
     outbox: mpsc::Sender<Result<v1::SessionResponse, Status>>,
     /// What keepalives are answered with by [`Self::call`] and [`Self::drive`].
-    pub groups: Vec<(u32, v1::LeaseState)>,
+    pub(crate) groups: Vec<(u32, v1::LeaseState)>,
 }
 
 impl Stream {
     /// The next message, keepalives included.
-    pub async fn next(&mut self) -> (u64, Ask) {
+    pub(crate) async fn next(&mut self) -> (u64, Ask) {
         let message = within("a message", self.inbox.message()).await;
         let message = message.expect("a whole stream").expect("an open stream");
         (message.sequence, message.body.expect("a body"))
     }
 
     /// The next message that is no keepalive; those are answered.
-    pub async fn call(&mut self) -> (u64, Ask) {
+    pub(crate) async fn call(&mut self) -> (u64, Ask) {
         loop {
             match self.next().await {
                 (sequence, Ask::Keepalive(_)) => self.ack(sequence).await,
@@ -132,7 +132,7 @@ impl Stream {
     }
 
     /// Answers keepalives for as long as something takes; any other message is a surprise.
-    pub async fn drive<T>(&mut self, future: impl Future<Output = T>) -> T {
+    pub(crate) async fn drive<T>(&mut self, future: impl Future<Output = T>) -> T {
         tokio::pin!(future);
         loop {
             tokio::select! {
@@ -146,27 +146,27 @@ impl Stream {
         }
     }
 
-    pub async fn answer(&self, sequence: u64, body: Answer) {
+    pub(crate) async fn answer(&self, sequence: u64, body: Answer) {
         let _ = self.outbox.send(Ok(v1::SessionResponse { sequence, body: Some(body) })).await;
     }
 
-    pub async fn ack(&self, sequence: u64) {
+    pub(crate) async fn ack(&self, sequence: u64) {
         let groups =
             self.groups.iter().map(|(group, state)| v1::GroupLease { group: *group, state: (*state).into() });
         let ack = v1::KeepaliveAck { ttl_ms: 10_000, groups: groups.collect() };
         self.answer(sequence, Answer::KeepaliveAck(ack)).await;
     }
 
-    pub async fn grant(&self, sequence: u64, token: u64, group: u32) {
+    pub(crate) async fn grant(&self, sequence: u64, token: u64, group: u32) {
         self.answer(sequence, Answer::Granted(v1::Granted { token, group })).await;
     }
 
-    pub async fn refuse(&self, sequence: u64, code: &str) {
+    pub(crate) async fn refuse(&self, sequence: u64, code: &str) {
         self.answer(sequence, Answer::Error(error(code))).await;
     }
 
     /// The next call, which must be an acquire.
-    pub async fn acquire(&mut self) -> (u64, v1::Acquire) {
+    pub(crate) async fn acquire(&mut self) -> (u64, v1::Acquire) {
         match self.call().await {
             (sequence, Ask::Acquire(acquire)) => (sequence, acquire),
             (_, other) => panic!("no acquire but {other:?}"),
@@ -174,7 +174,7 @@ impl Stream {
     }
 
     /// The next call, which must be a release.
-    pub async fn release(&mut self) -> (u64, v1::Release) {
+    pub(crate) async fn release(&mut self) -> (u64, v1::Release) {
         match self.call().await {
             (sequence, Ask::Release(release)) => (sequence, release),
             (_, other) => panic!("no release but {other:?}"),
@@ -182,7 +182,7 @@ impl Stream {
     }
 
     /// The next call, which must be a cancel.
-    pub async fn cancel(&mut self) -> (u64, v1::Cancel) {
+    pub(crate) async fn cancel(&mut self) -> (u64, v1::Cancel) {
         match self.call().await {
             (sequence, Ask::Cancel(cancel)) => (sequence, cancel),
             (_, other) => panic!("no cancel but {other:?}"),
@@ -190,18 +190,18 @@ impl Stream {
     }
 }
 
-pub fn error(code: &str) -> v1::Error {
+pub(crate) fn error(code: &str) -> v1::Error {
     v1::Error { code: code.into(), message: format!("it is {code}"), facts: None }
 }
 
 /// A watch as the member sees it.
-pub struct Watcher {
-    pub request: v1::WatchRequest,
-    pub events: mpsc::Sender<Result<v1::WatchResponse, Status>>,
+pub(crate) struct Watcher {
+    pub(crate) request: v1::WatchRequest,
+    pub(crate) events: mpsc::Sender<Result<v1::WatchResponse, Status>>,
 }
 
 /// An observer as the member sees it.
-pub type Observer = mpsc::Sender<Result<v1::ObserveResponse, Status>>;
+pub(crate) type Observer = mpsc::Sender<Result<v1::ObserveResponse, Status>>;
 
 struct Script {
     member: usize,
@@ -263,16 +263,16 @@ impl v1::lock_server::Lock for Script {
 }
 
 /// Some members, and a client of them.
-pub struct Fake {
-    pub net: Net,
-    pub client: Client,
-    pub streams: UnboundedReceiver<Stream>,
-    pub watches: UnboundedReceiver<Watcher>,
-    pub observers: UnboundedReceiver<Observer>,
+pub(crate) struct Fake {
+    pub(crate) net: Net,
+    pub(crate) client: Client,
+    pub(crate) streams: UnboundedReceiver<Stream>,
+    pub(crate) watches: UnboundedReceiver<Watcher>,
+    pub(crate) observers: UnboundedReceiver<Observer>,
 }
 
 impl Fake {
-    pub fn start(members: usize) -> Self {
+    pub(crate) fn start(members: usize) -> Self {
         let net = Net::default();
         let (streams, streams_of) = mpsc::unbounded_channel();
         let (watches, watches_of) = mpsc::unbounded_channel();
@@ -296,12 +296,12 @@ impl Fake {
     }
 
     /// The next stream that a client opens.
-    pub async fn stream(&mut self) -> Stream {
+    pub(crate) async fn stream(&mut self) -> Stream {
         within("a stream", self.streams.recv()).await.expect("members")
     }
 
     /// The next stream, which must resume the session; answers what it says it holds.
-    pub async fn resumed(&mut self) -> (Stream, v1::Resume) {
+    pub(crate) async fn resumed(&mut self) -> (Stream, v1::Resume) {
         let mut stream = self.stream().await;
         match stream.next().await {
             (sequence, Ask::Resume(resume)) => {
@@ -314,7 +314,7 @@ impl Fake {
     }
 
     /// Opens a session with a TTL of 10 s.
-    pub async fn session(&mut self) -> (Session, Stream) {
+    pub(crate) async fn session(&mut self) -> (Session, Stream) {
         let opening = tokio::spawn(self.client.session().ttl(TTL).open());
         let mut stream = self.stream().await;
         let (sequence, Ask::Open(_)) = stream.next().await else { panic!("no open") };

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Acquires the lock `a` with token 7 in group 1.
-pub async fn hold(session: &Session, stream: &mut Stream) -> LockGuard {
+pub(crate) async fn hold(session: &Session, stream: &mut Stream) -> LockGuard {
     let lock = session.lock("a");
     let acquiring = tokio::spawn(async move { lock.acquire().await });
     let (sequence, _) = stream.acquire().await;

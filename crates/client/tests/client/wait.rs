@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Waits for something that must happen.
-pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     match timeout(LIMIT, future).await {
         Ok(value) => value,
         Err(_) => panic!("{what} did not happen"),
@@ -16,11 +16,11 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 /// Lets virtual time pass.
-pub async fn pass(duration: Duration) {
+pub(crate) async fn pass(duration: Duration) {
     sleep(duration).await;
 }
 
 /// Whether something happens within a time.
-pub async fn happens_within<T>(duration: Duration, future: impl Future<Output = T>) -> bool {
+pub(crate) async fn happens_within<T>(duration: Duration, future: impl Future<Output = T>) -> bool {
     timeout(duration, future).await.is_ok()
 }

@@ -201,6 +201,28 @@ fn no_leader_is_retried_under_the_same_sequence() {
 }
 
 #[test]
+fn a_wait_that_was_given_up_during_a_break_is_asked_anew_while_its_caller_is_there() {
+    let mut core = core();
+    let (first, mut answered) = core.acquire(want("a", Wait::AtMost(Duration::from_secs(60))), at(0));
+    sent(&mut core, at(0));
+    core.disconnected("cut".into(), at(100));
+    sent(&mut core, at(9_000));
+    answer(&mut core, first, failure("cancelled"), at(9_010));
+    assert!(answered.try_recv().is_err());
+    core.tick(at(9_100));
+    let (second, acquire) = acquire_of(&sent(&mut core, at(9_100)));
+    assert!(second > first);
+    assert_eq!(acquire.wait, Some(acquire::Wait::AtMostMs(50_900)));
+    assert_eq!(acquire.lowest_outstanding, second);
+    // The caller knows it by its first number.
+    drop(answered);
+    core.abandon(first, at(9_200));
+    let messages = sent(&mut core, at(9_200));
+    let session_request::Body::Cancel(cancel) = &messages[0].1 else { panic!("{messages:?}") };
+    assert_eq!(cancel.acquire_sequence, second);
+}
+
+#[test]
 fn a_try_that_was_only_ever_refused_ends_with_the_refusal() {
     let mut core = core();
     let (sequence, mut answered) = core.acquire(want("a", Wait::Try), at(0));
