@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
-#![allow(clippy::expect_used, reason = "helpers of tests fail loudly")]
-
 mod elections;
 mod fake;
 mod locks;
