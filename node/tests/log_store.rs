@@ -19,3 +19,5 @@ mod opening;
 mod place;
 #[path = "log_store/support.rs"]
 mod support;
+#[path = "log_store/wait.rs"]
+mod wait;

@@ -13,5 +13,7 @@ mod leaders;
 mod snapshots;
 #[path = "raft_cluster/support.rs"]
 mod support;
+#[path = "raft_cluster/wait.rs"]
+mod wait;
 #[path = "raft_cluster/wiring.rs"]
 mod wiring;

@@ -102,7 +102,7 @@ impl OpenLog {
                 if wanted(&stats) {
                     return stats;
                 }
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                crate::wait::look_again().await;
             }
         })
         .await

@@ -121,7 +121,7 @@ async fn a_proof_is_never_older_than_its_question() {
             let group = group.clone();
             async move { group.confirm_leadership().await }
         });
-        tokio::time::sleep(Duration::from_millis(2 * step)).await;
+        crate::wait::disturb_for(Duration::from_millis(2 * step)).await;
         let asked = Instant::now();
         group.confirm_leadership().await.unwrap();
         assert!(asked.elapsed() >= one_way * 2, "at {step}: it took only {:?}", asked.elapsed());

@@ -144,9 +144,9 @@ async fn snapshots_under_load_leave_members_that_start() {
         let disturb = async {
             // Later each time, so that it hits another point of the installation.
             cluster.isolate(victim, true);
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            crate::wait::disturb_for(Duration::from_millis(20)).await;
             cluster.isolate(victim, false);
-            tokio::time::sleep(Duration::from_millis(round * 5)).await;
+            crate::wait::disturb_for(Duration::from_millis(round * 5)).await;
         };
         let (_replies, (), ()) = futures::join!(load, compact, disturb);
         written += 200;

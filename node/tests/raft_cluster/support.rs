@@ -70,7 +70,7 @@ pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        crate::wait::look_again().await;
     }
 }
 
@@ -355,7 +355,7 @@ impl Cluster {
                 Err(err) => assert!(err.not_executed(), "{err}"),
             }
             // `leader_among` finds the same member again until it knows better.
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            crate::wait::look_again().await;
         }
     }
 

@@ -82,6 +82,6 @@ async fn a_member_without_address_or_without_process_is_not_reached() {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(5);
     while transport.call(2, Bytes::from_static(b"x")).await.ok() != Some(Bytes::from_static(b"x")) {
         assert!(tokio::time::Instant::now() < deadline, "it was not found again");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        crate::wait::look_again().await;
     }
 }

@@ -117,8 +117,11 @@ async fn no_lower_token_is_accepted_after_a_higher_one_and_no_accepted_write_is_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the other process of the test above"]
 async fn child_writes_the_other_half() {
+    // Does its work only in a process that a test above has started.
+    if std::env::var_os(PATH).is_none() {
+        return;
+    }
     end_with_parent();
     let path = std::env::var(PATH).unwrap();
     let ledger = half_of_the_load(Path::new(&path), 1).await;

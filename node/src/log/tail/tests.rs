@@ -1,3 +1,5 @@
+//! The tail under literal entries: what is read, truncated, purged and evicted.
+
 use openraft::{RaftTypeConfig, entry::RaftEntry, vote::RaftLeaderId};
 
 use super::*;

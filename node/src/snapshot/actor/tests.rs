@@ -1,3 +1,5 @@
+//! The snapshotter on paused time: when it takes, answers and compacts.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! The catalogue over a store in memory: layout, damage and retention.
+
 use openraft::{RaftTypeConfig, vote::RaftLeaderId};
 
 use super::{super::memory_store::MemoryStore, *};

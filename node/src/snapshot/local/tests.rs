@@ -1,3 +1,5 @@
+//! Snapshot files: durable, newest first, damage noticed.
+
 use super::{super::raft_snapshot::tests::meta, *};
 
 fn group() -> GroupNumber {

@@ -1,4 +1,4 @@
-//! This test binary again, as a child process that runs one ignored test and can be killed.
+//! This test binary again, as a child process that runs one test and can be killed.
 
 use std::{
     io::{BufRead, BufReader, Lines, Read},
@@ -13,10 +13,10 @@ pub(crate) struct TestChild {
 }
 
 impl TestChild {
-    /// Runs the ignored test `name` with `environment`.
+    /// Runs the test `name` with `environment`.
     pub(crate) fn start(name: &str, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "--nocapture", "--test-threads=1", name])
+            .args(["--exact", "--nocapture", "--test-threads=1", name])
             .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -9,9 +9,10 @@ use std::{
     os::unix::fs::chown,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use super::wait::found_within;
 use deadpool_postgres::{Manager, Pool};
 use nix::{
     sys::signal::{Signal, kill},
@@ -89,15 +90,11 @@ impl Drop for PostgresServer {
         let pid = Pid::from_raw(self.child.id() as i32);
         // The immediate shutdown: there is nothing to keep, but all its processes must be gone.
         let _ = kill(pid, Signal::SIGQUIT);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        let ended = || matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)).then_some(());
+        if found_within(Duration::from_secs(10), ended).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -129,17 +126,15 @@ fn own_by_postgres(folder: &Path) {
 
 /// Waits until the server takes a connection; `false` if it ended instead.
 fn is_up(child: &mut Child, port: u16) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while child.try_wait().unwrap().is_none() {
+    let up = found_within(Duration::from_secs(60), || {
+        if child.try_wait().unwrap().is_some() {
+            return Some(false);
+        }
         let ready = as_postgres("pg_isready", Path::new("/"))
             .args(["--host=127.0.0.1", &format!("--port={port}"), "--quiet"])
             .status()
             .unwrap();
-        if ready.success() {
-            return true;
-        }
-        assert!(Instant::now() < deadline, "PostgreSQL does not answer on port {port}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    false
+        ready.success().then_some(true)
+    });
+    up.unwrap_or_else(|| panic!("PostgreSQL does not answer on port {port}"))
 }
