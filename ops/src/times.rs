@@ -13,10 +13,16 @@ pub(crate) fn length(ms: u64) -> String {
     text.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// A point in time, UTC.
+/// The end of the year 9999, beyond which dates have no agreed form; milliseconds since 1970.
+const LAST_POINT_MS: u64 = 253_402_300_799_999;
+
+/// A point in time, UTC; `?` for one that no clock shows.
 pub(crate) fn point(ms_since_1970: u64) -> String {
-    let point = std::time::UNIX_EPOCH.checked_add(Duration::from_millis(ms_since_1970));
-    point.map_or_else(|| "?".to_owned(), |point| humantime::format_rfc3339_seconds(point).to_string())
+    if ms_since_1970 > LAST_POINT_MS {
+        return "?".to_owned();
+    }
+    let point = std::time::UNIX_EPOCH + Duration::from_millis(ms_since_1970);
+    humantime::format_rfc3339_seconds(point).to_string()
 }
 
 /// A number of bytes.
@@ -43,6 +49,8 @@ mod tests {
     #[test]
     fn points_are_utc() {
         assert_eq!(point(0), "1970-01-01T00:00:00Z");
-        assert_eq!(point(u64::MAX).len(), 1);
+        assert_eq!(point(LAST_POINT_MS), "9999-12-31T23:59:59Z");
+        assert_eq!(point(LAST_POINT_MS + 1), "?");
+        assert_eq!(point(u64::MAX), "?");
     }
 }
