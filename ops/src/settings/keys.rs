@@ -65,7 +65,8 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
         return Err("is a section, not a value".into());
     }
     let last = asked.rsplit('.').next().unwrap_or(&asked);
-    let near = known.iter().filter(|k| distance(k, &asked) <= 3 || k.rsplit('.').next() == Some(last));
+    let near =
+        known.iter().filter(|k| distance(k, &asked) <= asked.len() / 4 || k.rsplit('.').next() == Some(last));
     match near.min_by_key(|k| distance(k, &asked)) {
         Some(near) => Err(format!("there is no such setting; did you mean {near}?")),
         None => Err("there is no such setting".into()),

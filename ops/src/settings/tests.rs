@@ -85,7 +85,7 @@ fn everything_wrong_in_all_layers_is_reported_at_once() {
     );
     assert!(settings.is_refused());
     let text = settings.faults[0].to_string();
-    assert!(text.contains("there is no such setting"), "{text}");
+    assert!(text.contains("did you mean raft.election_timeout_m"), "{text}");
     let text = settings.faults[2].to_string();
     assert!(text.contains("HOLDFAST__GROUPS__LOCK_GROUPS") && text.contains("many"), "{text}");
 }

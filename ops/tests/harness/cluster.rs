@@ -88,6 +88,8 @@ impl Cluster {
             .args(["dev", "--members", &self.options.members.to_string()])
             .args(["--groups", &self.options.groups.to_string()])
             .args(["--base-port", &self.base.to_string()])
+            // Also when the test is killed, nothing of it stays.
+            .arg(format!("--parent-pid={}", std::process::id()))
             .arg("--dir")
             .arg(self.folder.path().join("cluster"))
             .stdin(Stdio::null())
