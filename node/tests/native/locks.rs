@@ -116,3 +116,27 @@ async fn a_dead_session_is_over_for_its_waits_too() {
     assert!(matches!(error, AcquireError::SessionLost { .. }), "{error:?}");
     assert!(matches!(within("the loss", waiter.lost()).await, LossReason::SessionEnded(_)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_wait_does_not_hold_up_the_other_locks_of_its_session() {
+    let cluster = Cluster::start().await;
+    let (holder, session) = (cluster.session().await, cluster.session().await);
+    let held = holder.lock("jobs/held").acquire().await.expect("a free lock");
+    let lock = session.lock("jobs/held");
+    let waiting = tokio::spawn(async move { lock.acquire().await });
+    let admin = cluster.client().admin();
+    until("a waiter", || async {
+        let detail = admin.lock(Kind::Lock, "jobs/held").await.ok()?;
+        (detail.lock.waiters == 1).then_some(())
+    })
+    .await;
+    // Long enough to stand in line for certain.
+    pass(Duration::from_secs(6)).await;
+    // More than a group keeps results for; all stand together by their first segment.
+    for number in 0..300 {
+        let guard = session.lock(format!("jobs/{number}")).acquire().await.expect("a free lock");
+        guard.release().await.expect("released");
+    }
+    held.release().await.expect("released");
+    assert!(within("the grant", waiting).await.expect("a task").is_ok());
+}

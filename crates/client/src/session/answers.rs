@@ -125,7 +125,7 @@ impl Core {
     }
 
     fn on_cancel_done(&mut self, sequence: u64, now: Moment) {
-        let Some(Entry { call: Call::Cancel { acquire }, .. }) = self.requests.remove(sequence) else {
+        let Some(Entry { call: Call::Cancel { acquire, .. }, .. }) = self.requests.remove(sequence) else {
             return;
         };
         self.acquire_over(acquire, true, now);
@@ -225,7 +225,7 @@ impl Core {
                 let answer = AcquireError::from_answer(&name, error);
                 self.acquire_failed(sequence, answer, attached, now);
             }
-            Call::Cancel { acquire } => {
+            Call::Cancel { acquire, .. } => {
                 let acquire = *acquire;
                 self.requests.remove(sequence);
                 self.acquire_over(acquire, true, now);
@@ -245,8 +245,8 @@ impl Core {
         }
     }
 
-    /// The servers took the caller for gone, after a long break, and ended its request. It is here, so it asks anew: at the
-    /// end of the queue, within the same limit.
+    /// The servers do not have the request any more, after a long break. Its caller is here, so it is asked anew: at the end
+    /// of the queue, within the same limit.
     fn ask_anew(&mut self, sequence: u64, now: Moment) {
         let Some(entry) = self.requests.remove(sequence) else { return };
         self.ledger.acquire_ended(sequence, true, now);
@@ -366,13 +366,12 @@ impl Core {
     }
 }
 
-/// Whether an answer says that the servers ended the request because they took its caller for gone.
+/// Whether an answer says that the servers have no such request any more: they took its caller for gone, or it never
+/// reached its group before the floor passed it.
 fn was_given_up(error: &ApiError) -> bool {
-    match error.code {
-        ErrorCode::Cancelled => true,
-        ErrorCode::StaleRequest => matches!(error.facts.ended.as_deref(), Some("cancelled" | "released")),
-        _ => false,
-    }
+    let stale = error.code == ErrorCode::StaleRequest
+        && matches!(error.facts.ended.as_deref(), None | Some("cancelled" | "released"));
+    stale || error.code == ErrorCode::Cancelled
 }
 
 /// Takes the caller out of a call, leaving the call without one.

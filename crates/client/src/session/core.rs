@@ -299,7 +299,7 @@ impl Core {
         }
         let sequence = self.requests.next_unsent()?;
         self.requests.set_phase(sequence, Phase::Sent);
-        let lowest = self.requests.lowest_acquire().unwrap_or(sequence);
+        let lowest = self.requests.lowest_acquire(now).unwrap_or(sequence).min(sequence);
         let entry = self.requests.get_mut(sequence)?;
         entry.first_send.get_or_insert(now);
         let name = v1::Name { text: entry.queue.0.as_ref().to_owned(), election: entry.queue.1 };

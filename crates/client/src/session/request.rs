@@ -23,6 +23,11 @@ use crate::{
 /// Most acquires of one session on the wire at once; more wait here. Below the 256 that a group keeps results for.
 pub(crate) const MAX_ACQUIRES_ON_THE_WIRE: usize = 200;
 
+/// An acquire that has been out for longer stands in line, as far as can be told, and does not hold down the floor of
+/// sequences any more: a group keeps results for 256 requests above the floor. One that does stand in line is found by its
+/// place; one that was never executed is refused as stale, and asked anew.
+const STANDS_IN_LINE: Duration = Duration::from_secs(5);
+
 /// How long after its limit an acquire that may have been granted waits for a connection that can tell.
 const UNCERTAIN_GRACE: Duration = Duration::from_secs(1);
 
@@ -149,9 +154,10 @@ impl Requests {
         self.entries.iter().map(|(sequence, entry)| (*sequence, entry))
     }
 
-    /// The lowest acquire without an answer; `None` where there is none.
-    pub(crate) fn lowest_acquire(&self) -> Option<u64> {
-        self.acquires.first().copied()
+    /// The lowest acquire without an answer that may not stand in line yet; `None` where there is none.
+    pub(crate) fn lowest_acquire(&self, now: Moment) -> Option<u64> {
+        let young = |entry: &Entry| entry.first_send.is_none_or(|first| now.since(first) < STANDS_IN_LINE);
+        self.acquires.iter().copied().find(|sequence| self.entries.get(sequence).is_some_and(young))
     }
 
     pub(crate) fn remove(&mut self, sequence: u64) -> Option<Entry> {

@@ -61,6 +61,29 @@ fn the_lowest_outstanding_moves_only_with_answers() {
 }
 
 #[test]
+fn a_wait_that_stands_in_line_does_not_hold_the_floor_down() {
+    let mut core = core();
+    let (long, mut answered) = core.acquire(want("a", Wait::Unlimited), at(0));
+    sent(&mut core, at(0));
+    let (_, _soon) = core.acquire(want("b", Wait::Try), at(4_000));
+    assert_eq!(acquire_of(&sent(&mut core, at(4_000))).1.lowest_outstanding, long);
+    let (late, _late) = core.acquire(want("c", Wait::Try), at(9_100));
+    assert_eq!(acquire_of(&sent(&mut core, at(9_100))).1.lowest_outstanding, late);
+    // Its repeat names itself. Where it never reached its group, it is asked anew.
+    core.disconnected("cut".into(), at(9_200));
+    let repeat = sent(&mut core, at(9_200));
+    let lowest = repeat.iter().find_map(|(sequence, body)| match body {
+        session_request::Body::Acquire(acquire) if *sequence == long => Some(acquire.lowest_outstanding),
+        _ => None,
+    });
+    assert_eq!(lowest, Some(long));
+    answer(&mut core, long, failure("stale_request"), at(9_210));
+    assert!(answered.try_recv().is_err());
+    core.tick(at(9_300));
+    assert!(acquire_of(&sent(&mut core, at(9_300))).0 > late);
+}
+
+#[test]
 fn a_wait_without_any_connection_ends_unreachable_at_its_limit() {
     let mut core = core();
     let (_, mut answered) = core.acquire(want("a", Wait::AtMost(Duration::from_secs(2))), at(0));
