@@ -10,6 +10,7 @@ use super::{
 use crate::{
     command::{Acquire, Repeat, RequestId, Wait},
     ids::Revision,
+    mutant,
     outcome::{Bound, Outcome, Rejection},
     table::{Changes, Earlier, LockTable, Place},
 };
@@ -67,6 +68,7 @@ fn answer_from_state(
     match table.earlier(ask.session, &ask.name, &ask.request) {
         Earlier::New => {}
         Earlier::Live(revision) => return Some(Ok(standing_of(table, ask, revision))),
+        Earlier::Ended(_) | Earlier::Stale if mutant!("late-duplicate-executed") => {}
         Earlier::Ended(end) => return Some(Err(Rejection::StaleRequest { ended: Some(end) })),
         Earlier::Stale => return Some(Err(Rejection::StaleRequest { ended: None })),
     }
@@ -111,6 +113,9 @@ fn set_value(table: &mut LockTable, changes: &mut Changes, ask: &Acquire) -> Res
 
 /// A try does not wait.
 fn check_busy(table: &LockTable, ask: &Acquire) -> Result<(), Rejection> {
+    if mutant!("busy-try-leaves-a-key") {
+        return Ok(());
+    }
     match (ask.wait, table.holder(&ask.name)) {
         (Wait::Try, Some((holder, token, waiters))) => Err(Rejection::Busy { holder, token, waiters }),
         (Wait::Try, None) | (Wait::AtMost(_) | Wait::Unlimited, _) => Ok(()),

@@ -3,6 +3,7 @@
 use crate::{
     command::{Cancel, CancelReason, IfGranted},
     event::Removal,
+    mutant,
     outcome::{CancelOutcome, Outcome, Rejection, RequestEnd},
     table::{Changes, Earlier, LockTable},
 };
@@ -19,7 +20,11 @@ pub(crate) fn apply(
         Earlier::Ended(RequestEnd::Cancelled | RequestEnd::TimedOut) => {
             return Ok(Outcome::Cancel(CancelOutcome::Cancelled));
         }
-        Earlier::Ended(RequestEnd::Released | RequestEnd::Removed) | Earlier::New | Earlier::Stale => {
+        Earlier::New => {
+            keep_out(table, cancel);
+            return Ok(Outcome::Cancel(CancelOutcome::None));
+        }
+        Earlier::Ended(RequestEnd::Released | RequestEnd::Removed) | Earlier::Stale => {
             return Ok(Outcome::Cancel(CancelOutcome::None));
         }
     };
@@ -28,6 +33,9 @@ pub(crate) fn apply(
         IfGranted::Keep => held,
         IfGranted::Release => false,
     };
+    if mutant!("cancel-leaves-the-key") && !held {
+        return Ok(Outcome::Cancel(CancelOutcome::Cancelled));
+    }
     if keep {
         return Ok(Outcome::Cancel(CancelOutcome::Granted { token: revision, released: false }));
     }
@@ -40,6 +48,19 @@ pub(crate) fn apply(
         session.requests.remember_hold(&cancel.name, revision);
     }
     Ok(Outcome::Cancel(CancelOutcome::Granted { token: revision, released: true }))
+}
+
+/// A client that ends a request which never came here, or was refused here without an entry, has heard or decided how it
+/// ended: a copy of it that is still on its way must not be executed any more (rule R11). Where a wait ended otherwise its
+/// caller may come again.
+fn keep_out(table: &mut LockTable, cancel: &Cancel) {
+    match cancel.reason {
+        CancelReason::Cancelled => {}
+        CancelReason::TimedOut | CancelReason::Abandoned => return,
+    }
+    if let Some(session) = table.state.sessions.get_mut(&cancel.session) {
+        session.requests.keep_out(&cancel.name, &cancel.request);
+    }
 }
 
 fn removal(reason: CancelReason) -> Removal {

@@ -9,6 +9,7 @@ use super::remove_session;
 use crate::{
     command::SessionEndReason,
     ids::{SessionEpoch, SessionId, Term},
+    mutant,
     outcome::{Outcome, Rejection},
     table::{Changes, LockTable},
 };
@@ -19,7 +20,7 @@ pub(crate) fn apply(
     sessions: &[(SessionId, SessionEpoch)],
     term: Term,
 ) -> Result<Outcome, Rejection> {
-    if term != changes.at.term {
+    if term != changes.at.term && !mutant!("expiry-of-an-earlier-term") {
         return Err(Rejection::StaleTerm);
     }
     let known = |(id, epoch): &&(SessionId, SessionEpoch)| {

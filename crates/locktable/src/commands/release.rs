@@ -3,6 +3,7 @@
 use crate::{
     event::Removal,
     ids::{SessionId, Token},
+    mutant,
     name::Name,
     outcome::{Outcome, Rejection},
     table::{Changes, LockTable},
@@ -16,6 +17,12 @@ pub(crate) fn apply(
     token: Token,
 ) -> Result<Outcome, Rejection> {
     table.owns(name)?;
+    let mut token = token;
+    if mutant!("release-by-an-earlier-token")
+        && let Some((_, held, _)) = table.holder(name).filter(|(holder, ..)| *holder == session)
+    {
+        token = held;
+    }
     if !table.holds(name, session, token) {
         let known = table.state.sessions.get(&session);
         return match known.is_some_and(|known| known.requests.has_ended(name, token)) {

@@ -21,7 +21,7 @@ pub(super) fn all(table: &LockTable) -> Result<(), Violation> {
             return Err(Violation::SessionRole { session });
         }
         let requests = &known.requests;
-        let above = requests.results.first_key_value().is_none_or(|(lowest, _)| *lowest > requests.floor);
+        let above = requests.results.first().is_none_or(|(lowest, _)| *lowest > requests.floor);
         if !above || requests.results.len() > MAX_OUTSTANDING {
             return Err(Violation::Floor { session });
         }

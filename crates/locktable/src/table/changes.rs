@@ -13,6 +13,7 @@ use crate::{
     event::{Change, Event, Fact, Removal, WaitEnd},
     ids::{Revision, SessionId, Token},
     metadata::Metadata,
+    mutant,
     name::Name,
     outcome::RequestEnd,
 };
@@ -242,7 +243,22 @@ impl LockTable {
             let end = WaitEnd::Granted { token };
             changes.facts.push(Fact::WaitEnded { name: name.clone(), session, request, end });
         }
+        if mutant!("two-waiters-woken") {
+            self.wake_second(changes, &name);
+        }
         changes.event(Change::Grant { name, session, token });
+    }
+
+    /// The fault `two-waiters-woken`: the first one behind the new holder is told that it is granted, too.
+    fn wake_second(&self, changes: &mut Changes, name: &Name) {
+        let Some(second) = self.index.queue(name).and_then(|queue| queue.iter().nth(1)) else { return };
+        let place = self.state.keys.get(&second.key).and_then(|key| key.place.as_ref());
+        changes.facts.push(Fact::WaitEnded {
+            name: name.clone(),
+            session: second.session,
+            request: place.and_then(|place| place.request.clone()),
+            end: WaitEnd::Granted { token: second.revision },
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be derived from the keys: queues by name, keys by session, lengths of queues. Never in a snapshot.
 
 use alloc::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use core::mem;
 
 use bytes::Bytes;
 
@@ -17,11 +18,56 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     queues: BTreeMap<Name, Queue>,
-    by_session: BTreeMap<SessionId, BTreeSet<Bytes>>,
+    by_session: BTreeMap<SessionId, Keys>,
     /// Length of queue → how many have it.
     lengths: BTreeMap<usize, usize>,
     /// Keys in all queues.
     places: usize,
+}
+
+/// The keys of a session. `Many` has at least two, so that equal indexes are equal values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Keys {
+    /// One alone, as most sessions have.
+    One(Bytes),
+    /// Several.
+    Many(BTreeSet<Bytes>),
+}
+
+impl Keys {
+    fn insert(&mut self, key: &Bytes) {
+        match self {
+            Self::Many(keys) => {
+                keys.insert(key.clone());
+            }
+            Self::One(first) if first == key => {}
+            Self::One(first) => *self = Self::Many(BTreeSet::from([mem::take(first), key.clone()])),
+        }
+    }
+
+    /// Takes a key out. Whether none is left.
+    fn remove(&mut self, key: &[u8]) -> bool {
+        match self {
+            Self::One(first) => first == key,
+            Self::Many(keys) => {
+                keys.remove(key);
+                if keys.len() == 1
+                    && let Some(last) = keys.pop_first()
+                {
+                    *self = Self::One(last);
+                }
+                false
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Bytes> {
+        let (one, many) = match self {
+            Self::One(key) => (Some(key), None),
+            Self::Many(keys) => (None, Some(keys)),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
 }
 
 impl Index {
@@ -37,7 +83,12 @@ impl Index {
     /// Takes a key in.
     pub(crate) fn add(&mut self, key: &Bytes, record: &Key) {
         let Some(session) = record.lease else { return };
-        self.by_session.entry(session).or_default().insert(key.clone());
+        match self.by_session.entry(session) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(Keys::One(key.clone()));
+            }
+            Entry::Occupied(mut keys) => keys.get_mut().insert(key),
+        }
         let Some(place) = &record.place else { return };
         let slot = Slot { revision: record.create, session, key: key.clone() };
         let length = match self.queues.entry(place.name.clone()) {
@@ -54,11 +105,8 @@ impl Index {
     /// Takes a key out.
     pub(crate) fn remove(&mut self, key: &[u8], record: &Key) {
         let Some(session) = record.lease else { return };
-        if let Some(keys) = self.by_session.get_mut(&session) {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_session.remove(&session);
-            }
+        if self.by_session.get_mut(&session).is_some_and(|keys| keys.remove(key)) {
+            self.by_session.remove(&session);
         }
         let Some(place) = &record.place else { return };
         let Some(queue) = self.queues.get_mut(&place.name) else { return };
@@ -107,7 +155,7 @@ impl Index {
 
     /// The keys that hang on a session, in key order.
     pub(crate) fn keys_of(&self, session: SessionId) -> impl Iterator<Item = &Bytes> {
-        self.by_session.get(&session).into_iter().flatten()
+        self.by_session.get(&session).into_iter().flat_map(Keys::iter)
     }
 
     /// Length of queue → how many have it.

@@ -9,7 +9,13 @@ use holdfast_partitioner::GroupId;
 
 pub use self::{queues::WaitView, requests::RequestState};
 use super::{LockTable, history};
-use crate::{event::Event, ids::Revision, name::Name, outcome::Rejection, view::Counts};
+use crate::{
+    event::Event,
+    ids::{Revision, Token},
+    name::Name,
+    outcome::Rejection,
+    view::Counts,
+};
 
 impl LockTable {
     /// The group whose state this is.
@@ -33,6 +39,11 @@ impl LockTable {
     /// [`Rejection::Compacted`] where events of that revision or a later one are gone.
     pub fn history(&self, from: Revision) -> Result<impl Iterator<Item = &Event>, Rejection> {
         self.state.history.from(from).ok_or(Rejection::Compacted { oldest: self.state.history.oldest() })
+    }
+
+    /// Whether the key with this create revision stands in a queue, as holder or waiter.
+    pub fn stands(&self, name: &Name, token: Token) -> bool {
+        self.index.queue(name).is_some_and(|queue| queue.get(token).is_some())
     }
 
     /// The last events of one queue that are still kept, at most `last`, oldest first.

@@ -5,6 +5,7 @@ use alloc::{
     sync::Arc,
 };
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -20,6 +21,8 @@ pub const MAX_OUTSTANDING: usize = 256;
 pub const MAX_ENDED_TEXTS: usize = 1_024;
 /// How many holds that a session ended itself are remembered, for repeated releases.
 pub const MAX_ENDED_HOLDS: usize = 64;
+/// In place of a create revision: there never was a key.
+const NO_KEY: Revision = Revision(0);
 
 /// The requests of one session in one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +30,7 @@ pub(crate) struct Requests {
     /// Sequence numbers up to here are answered and never executed.
     pub(crate) floor: u64,
     /// Acquires above the floor that created a key.
-    pub(crate) results: BTreeMap<u64, Record>,
+    pub(crate) results: LiteMap<u64, Record>,
     /// The latest text request per name that created a key.
     pub(crate) texts: BTreeMap<Name, TextRecord>,
     /// Text records whose key is gone, in the order in which it went; some may have been replaced since.
@@ -36,7 +39,7 @@ pub(crate) struct Requests {
     pub(crate) ended_holds: VecDeque<(Name, Token)>,
 }
 
-/// A request that created a key.
+/// A request that created a key, or must not do so any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) name: Name,
@@ -46,7 +49,7 @@ pub(crate) struct Record {
     pub(crate) end: Option<RequestEnd>,
 }
 
-/// A text request that created a key.
+/// A text request that created a key, or must not do so any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TextRecord {
     pub(crate) text: Arc<str>,
@@ -93,7 +96,7 @@ impl Requests {
     /// Whether one more request may be recorded, once its `lowest` has raised the floor.
     pub(crate) fn room(&self, request: &RequestId) -> Result<(), Rejection> {
         let RequestId::Sequence { lowest, .. } = request else { return Ok(()) };
-        let outstanding = self.results.range(lowest..).take(MAX_OUTSTANDING).count();
+        let outstanding = self.results.keys().filter(|sequence| *sequence >= lowest).count();
         if outstanding < MAX_OUTSTANDING { Ok(()) } else { Err(Rejection::TooManyOutstanding) }
     }
 
@@ -102,6 +105,10 @@ impl Requests {
         match request {
             RequestId::Sequence { sequence, lowest } => {
                 self.raise_floor(lowest.saturating_sub(1));
+                if self.results.is_empty() {
+                    // Most sessions have one at a time.
+                    self.results = LiteMap::with_capacity(1);
+                }
                 self.results.insert(*sequence, Record { name: name.clone(), revision, end: None });
             }
             RequestId::Text(text) => {
@@ -110,10 +117,30 @@ impl Requests {
         }
     }
 
+    /// Records a request that has ended without a key, so that it is never executed. Beyond what may be outstanding nothing
+    /// is recorded, and nothing in place of a request whose key is there.
+    pub(crate) fn keep_out(&mut self, name: &Name, request: &RequestId) {
+        let (revision, end) = (NO_KEY, Some(RequestEnd::Cancelled));
+        match request {
+            RequestId::Sequence { sequence, .. } if self.results.len() < MAX_OUTSTANDING => {
+                self.results.insert(*sequence, Record { name: name.clone(), revision, end });
+            }
+            RequestId::Sequence { .. } => {}
+            RequestId::Text(text) => {
+                if self.texts.get(name).is_some_and(|record| record.end.is_none()) {
+                    return;
+                }
+                self.texts.insert(name.clone(), TextRecord { text: text.clone(), revision, end });
+                self.ended_texts.push_back((name.clone(), revision));
+                self.drop_oldest_text();
+            }
+        }
+    }
+
     fn raise_floor(&mut self, floor: u64) {
         if floor > self.floor {
             self.floor = floor;
-            self.results = self.results.split_off(&floor.saturating_add(1));
+            self.results.retain(|sequence, _| *sequence > floor);
         }
     }
 

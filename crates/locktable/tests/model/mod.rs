@@ -47,7 +47,7 @@ struct Plain {
     create: u64,
 }
 
-/// One acquire that made a key.
+/// One acquire that made a key, or must not any more.
 #[derive(Clone, Debug)]
 struct Asked {
     name: Name,
@@ -210,7 +210,9 @@ impl Model {
             CancelReason::Cancelled | CancelReason::Abandoned => RequestEnd::Cancelled,
         };
         let Some(token) = mine.map(|w| Revision(w.token)) else {
-            return Ok(Outcome::Cancel(self.cancelled_before(cancel)));
+            let answer = self.cancelled_before(cancel);
+            self.keep_out(cancel);
+            return Ok(Outcome::Cancel(answer));
         };
         if self.queue(&cancel.name).first() != Some(&(cancel.session, token)) {
             self.leave(&cancel.name, cancel.session, Some(end));
@@ -251,6 +253,28 @@ impl Model {
                 }
             }
             Some(_) | None => CancelOutcome::None,
+        }
+    }
+
+    /// What a client has cancelled is not executed later.
+    fn keep_out(&mut self, cancel: &Cancel) {
+        let Some(life) = self.lives.iter_mut().find(|life| life.id == cancel.session) else { return };
+        let known = match &cancel.request {
+            RequestId::Sequence { sequence, lowest } => {
+                *sequence <= life.floor
+                    || sequence < lowest
+                    || life.asked.iter().any(|asked| same(&asked.request, &cancel.request))
+            }
+            RequestId::Text(_) => {
+                let text =
+                    |asked: &&Asked| matches!(asked.request, RequestId::Text(_)) && asked.name == cancel.name;
+                let latest = life.asked.iter().rev().find(text);
+                latest.is_some_and(|l| l.end.is_none() || same(&l.request, &cancel.request))
+            }
+        };
+        if cancel.reason == CancelReason::Cancelled && !known {
+            let (name, request) = (cancel.name.clone(), cancel.request.clone());
+            life.asked.push(Asked { name, request, end: Some(RequestEnd::Cancelled) });
         }
     }
 

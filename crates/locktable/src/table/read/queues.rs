@@ -91,8 +91,8 @@ impl LockTable {
         self.index.head(name).is_some_and(|head| head.session == session && head.revision == token)
     }
 
-    /// Create revision of the session's key in the queue.
-    pub(crate) fn place_of(&self, name: &Name, session: SessionId) -> Option<Revision> {
+    /// Create revision of the session's key in the queue, where it holds or waits.
+    pub fn place_of(&self, name: &Name, session: SessionId) -> Option<Revision> {
         let record = self.state.keys.get(name.key(session).as_slice())?;
         record.place.as_ref().map(|_| record.create)
     }
