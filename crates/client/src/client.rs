@@ -10,7 +10,7 @@ use crate::{
     clock::Clock,
     error::ConfigError,
     observe::Observe,
-    session::SessionOptions,
+    session::{SessionOptions, Streams},
     watch::{Watch, WatchOptions},
 };
 
@@ -37,12 +37,14 @@ pub struct Client {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) caller: Caller,
+    pub(crate) streams: Streams,
     pub(crate) clock: Clock,
 }
 
 impl Inner {
     pub(crate) fn new(pool: Pool, request: Duration, connect: Duration, clock: Clock, seed: u64) -> Self {
-        Self { caller: Caller::new(pool, request, connect, seed), clock }
+        let streams = Streams::new(pool.len());
+        Self { caller: Caller::new(pool, request, connect, seed), streams, clock }
     }
 }
 

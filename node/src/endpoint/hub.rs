@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use holdfast_locktable::ids::SessionId;
 use holdfast_partitioner::GroupId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{
     router::{MemberAnswer, MemberCall, Router},
@@ -14,12 +14,13 @@ use super::{
 };
 use crate::{group::keepalive::Renewal, raft::types::MemberId};
 
-/// Keepalives that may wait to be sent. Beyond it callers are refused as overloaded and try again.
-const QUEUE: usize = 16_384;
-/// Most keepalives in one batch.
+/// Keepalives that may be under way. Beyond it callers are refused as overloaded and try again.
+const MAX_UNDER_WAY: usize = 131_072;
+/// A batch of at least so many goes out without gathering more.
 const BATCH: usize = 4_096;
-/// How long to gather after the first keepalive of a batch, so that many clients share one quorum round.
-const GATHER: Duration = Duration::from_millis(5);
+/// How long to gather after the first keepalive of a batch, so that many clients share one quorum round. A round of all
+/// groups costs the members as much as some hundred keepalives; no TTL is so short that this delay matters.
+const GATHER: Duration = Duration::from_millis(30);
 
 /// What all groups said of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,49 +31,62 @@ pub struct Renewals {
     pub ttl_ms: Option<u64>,
 }
 
-type Keepalive = (SessionId, oneshot::Sender<Renewals>);
+/// Sessions of one caller, and where it waits.
+#[derive(Debug)]
+struct Keepalives {
+    sessions: Arc<[SessionId]>,
+    caller: oneshot::Sender<Vec<Renewals>>,
+    /// Their share of what may be under way.
+    _room: OwnedSemaphorePermit,
+}
 
 /// The way into the hub. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct KeepaliveHub {
-    queue: mpsc::Sender<Keepalive>,
+    queue: mpsc::UnboundedSender<Keepalives>,
+    room: Arc<Semaphore>,
 }
 
 impl KeepaliveHub {
     /// Starts the hub; it ends with its last handle. A member that does not answer within `patience` counts as unavailable.
     pub fn start(router: Router, patience: Duration) -> Self {
-        let (queue, keepalives) = mpsc::channel(QUEUE);
+        let (queue, keepalives) = mpsc::unbounded_channel();
         tokio::spawn(gather(router, patience, keepalives));
-        Self { queue }
+        Self { queue, room: Arc::new(Semaphore::new(MAX_UNDER_WAY)) }
     }
 
-    /// Renews one session everywhere. `None` where too many keepalives wait already, or the member is going down.
-    pub async fn renew(&self, session: SessionId) -> Option<Renewals> {
-        let (tell, hear) = oneshot::channel();
-        self.queue.try_send((session, tell)).ok()?;
-        hear.await.ok()
+    /// Renews sessions everywhere: one answer per session, in order. `None` where too many keepalives are under way
+    /// already, or the member is going down.
+    pub async fn renew(&self, sessions: Arc<[SessionId]>) -> Option<Vec<Renewals>> {
+        let count = u32::try_from(sessions.len()).ok()?;
+        let room = self.room.clone().try_acquire_many_owned(count).ok()?;
+        let (caller, answer) = oneshot::channel();
+        self.queue.send(Keepalives { sessions, caller, _room: room }).ok()?;
+        answer.await.ok()
     }
 }
 
-async fn gather(router: Router, patience: Duration, mut keepalives: mpsc::Receiver<Keepalive>) {
-    loop {
-        let mut batch = Vec::new();
-        if keepalives.recv_many(&mut batch, BATCH).await == 0 {
-            return;
+async fn gather(router: Router, patience: Duration, mut queue: mpsc::UnboundedReceiver<Keepalives>) {
+    while let Some(first) = queue.recv().await {
+        if first.sessions.len() < BATCH {
+            tokio::time::sleep(GATHER).await;
         }
-        tokio::time::sleep(GATHER).await;
-        while batch.len() < BATCH
-            && let Ok(keepalive) = keepalives.try_recv()
+        let mut count = first.sessions.len();
+        let mut batch = vec![first];
+        while count < BATCH
+            && let Ok(keepalives) = queue.try_recv()
         {
-            batch.push(keepalive);
+            count += keepalives.sessions.len();
+            batch.push(keepalives);
         }
         tokio::spawn(spread(router.clone(), patience, batch));
     }
 }
 
 /// Sends one batch to every member that leads anything, and answers each caller.
-async fn spread(router: Router, patience: Duration, batch: Vec<Keepalive>) {
-    let sessions: Arc<[SessionId]> = batch.iter().map(|(session, _)| *session).collect();
+async fn spread(router: Router, patience: Duration, batch: Vec<Keepalives>) {
+    let sessions: Arc<[SessionId]> =
+        batch.iter().flat_map(|keepalives| keepalives.sessions.iter().copied()).collect();
     let mut leaders: Vec<MemberId> = router.groups().filter_map(crate::group::Group::leader).collect();
     leaders.sort_unstable();
     leaders.dedup();
@@ -83,9 +97,12 @@ async fn spread(router: Router, patience: Duration, batch: Vec<Keepalive>) {
     let answers: BTreeMap<GroupId, Vec<Renewal>> =
         futures::future::join_all(asked).await.into_iter().flatten().collect();
     let groups: Vec<GroupId> = router.groups().map(crate::group::Group::id).collect();
-    for (at, (_, caller)) in batch.into_iter().enumerate() {
+    let mut next = 0;
+    for keepalives in batch {
+        let mine = next..next + keepalives.sessions.len();
+        next = mine.end;
         // A caller that went away needs no answer.
-        let _ = caller.send(renewals(at, &groups, &answers));
+        let _ = keepalives.caller.send(mine.map(|at| renewals(at, &groups, &answers)).collect());
     }
 }
 

@@ -2,7 +2,7 @@
 //! group.
 //!
 //! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `elections`, `watch`, `cluster`: the verbs. [`health`]: who can be reached.
+//! - `sessions`, `locks`, `holds`, `elections`, `watch`, `cluster`: the verbs. [`health`]: who can be reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
 
@@ -12,6 +12,7 @@ pub mod cursor;
 mod elections;
 pub mod error;
 pub mod health;
+mod holds;
 pub mod hub;
 mod locks;
 pub mod router;

@@ -12,12 +12,17 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use holdfast_locktable::{command::Wait, ids::SessionId, outcome::Rejection};
+use holdfast_locktable::{
+    command::{CancelReason, IfGranted, Wait},
+    ids::SessionId,
+    outcome::{CancelOutcome, Rejection},
+};
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::{
+    endpoint::types::AcquireRequest,
     group::{
         Group,
         call::{GroupAnswer, GroupCall, GroupResult},
@@ -32,6 +37,10 @@ use crate::{
 
 /// Pause before a group without known leader is asked again.
 const RETRY: Duration = Duration::from_millis(25);
+
+/// How often a verb is sent again that its leader took and had not agreed on in its time: once, for the leader may have
+/// changed. One that is there and slow would be asked for ever, and the caller would hear nothing.
+const SLOW_REPEATS: u32 = 1;
 
 /// What one member asks another.
 #[derive(Debug, Serialize, Deserialize)]
@@ -136,23 +145,55 @@ impl Router {
 
     /// Carries out a verb at the group's leader. Tries on while the group has no leader, at most for the patience counted
     /// from when the leader was missed; after that, `NotLeader`. A verb whose repeat could do harm is not repeated once it
-    /// may have been executed: then `Unknown`.
+    /// may have been executed: then `Unknown`, as where a leader is there and too slow.
     pub async fn call(&self, group: GroupId, call: GroupCall) -> GroupResult {
+        let (mut may_be_done, end) = (false, end_of_acquire(&call));
+        match (self.call_on(group, call, &mut may_be_done).await, end) {
+            // True of the last attempt only.
+            (Err(error), _) if may_be_done && error.not_executed() => Err(GroupError::Unknown),
+            (Err(busy @ GroupError::Rejected(Rejection::Busy { .. })), Some(end)) if may_be_done => {
+                self.keep_out(group, end, busy).await
+            }
+            (result, _) => result,
+        }
+    }
+
+    /// A try was refused while an earlier attempt of it may still be on its way: it must not be executed after the refusal
+    /// was told (rule R11). Where it came in between, it is granted.
+    async fn keep_out(&self, group: GroupId, end: GroupCall, busy: GroupError) -> GroupResult {
+        match self.call_on(group, end, &mut false).await {
+            Ok(GroupAnswer::Cancel(CancelOutcome::Granted { token, .. })) => Ok(GroupAnswer::Granted(token)),
+            Ok(_) => Err(busy),
+            Err(_) => Err(GroupError::Unknown),
+        }
+    }
+
+    async fn call_on(&self, group: GroupId, call: GroupCall, may_be_done: &mut bool) -> GroupResult {
         let started = Instant::now();
         let mut missed_since: Option<Instant> = None;
+        let mut slow_answers = 0;
         loop {
             let asked = Instant::now();
-            let error = match self.call_once(group, &call.after(started.elapsed())).await {
+            let error = match self.call_once(group, call.after(started.elapsed())).await {
+                Err(GroupError::Unknown) if repeatable(&call) => {
+                    *may_be_done = true;
+                    // Leaders give up on a proposal after the patience; a call that took longer has waited in line.
+                    let slow = (self.inner.patience..2 * self.inner.patience).contains(&asked.elapsed());
+                    slow_answers = if slow { slow_answers + 1 } else { 0 };
+                    if slow_answers > SLOW_REPEATS {
+                        return Err(GroupError::Unknown);
+                    }
+                    GroupError::Unknown
+                }
                 Err(error @ (GroupError::NotLeader { .. } | GroupError::HomeUnavailable { .. })) => error,
                 // A fresh group that has not taken its ranges yet.
                 Err(error @ GroupError::Rejected(Rejection::NotOwner)) => error,
-                Err(GroupError::Unknown) if repeatable(&call) => GroupError::Unknown,
                 result => return result,
             };
             // A leader that worked on the call for a while was there until now.
             let since = match missed_since {
                 Some(since) if asked.elapsed() < self.inner.patience => since,
-                Some(_) | None => Instant::now(),
+                Some(_) | None => self.quiet_since(group).unwrap_or_else(Instant::now),
             };
             missed_since = Some(since);
             if since.elapsed() >= self.inner.patience {
@@ -161,6 +202,15 @@ impl Router {
             self.inner.instruments.service.redirected(Redirect::NotLeader);
             self.pause(group).await;
         }
+    }
+
+    /// Since when this member has heard of no leader of a group.
+    fn quiet_since(&self, group: GroupId) -> Option<Instant> {
+        let raft = match self.group(group) {
+            Some(group) => group.raft(),
+            None => self.meta()?.raft(),
+        };
+        raft.leadership().borrow().quiet_since
     }
 
     /// Waits until the group's leadership changes as this member sees it, but never long.
@@ -174,15 +224,15 @@ impl Router {
         }
     }
 
-    async fn call_once(&self, id: GroupId, call: &GroupCall) -> GroupResult {
+    async fn call_once(&self, id: GroupId, call: GroupCall) -> GroupResult {
         let group = self.group(id).ok_or(GroupError::NotLeader { leader: None })?;
         if group.leads().is_some() {
-            return group.call(call.clone()).await;
+            return group.call(call).await;
         }
         let Some(leader) = group.leader().filter(|leader| *leader != self.inner.member) else {
             return Err(GroupError::NotLeader { leader: None });
         };
-        match self.ask(leader, &MemberCall::Group(id, call.clone())).await? {
+        match self.ask(leader, &MemberCall::Group(id, call)).await? {
             MemberAnswer::Group(result) => result,
             other => Err(GroupError::Fatal(format!("member {leader} answered {other:?}"))),
         }
@@ -271,6 +321,18 @@ impl Router {
         });
         futures::future::join_all(renewals).await
     }
+}
+
+/// What ends an acquire for good, so that no copy of it is executed any more; a hold it has already is left alone.
+fn end_of_acquire(call: &GroupCall) -> Option<GroupCall> {
+    let GroupCall::Acquire(AcquireRequest { name, session, request, .. }) = call else { return None };
+    Some(GroupCall::Cancel {
+        name: name.clone(),
+        session: *session,
+        request: request.clone(),
+        reason: CancelReason::Cancelled,
+        granted: IfGranted::Keep,
+    })
 }
 
 /// Whether a verb may be sent again after it may have been executed.

@@ -1,12 +1,17 @@
 //! The verbs of sessions.
 
+use std::sync::Arc;
+
 use holdfast_locktable::{command::EndReason, ids::SessionId, metadata::Metadata, outcome::Rejection};
 use holdfast_partitioner::GroupId;
 
 use super::{
     Answer, ApiError, Endpoint, ErrorCode, about_session,
     convert::About,
-    types::{KeepaliveAck, LeaseState, MAX_TTL_MS, MIN_TTL_MS, SessionInfo, SessionOpened, SessionPage},
+    hub::Renewals,
+    types::{
+        GroupLease, KeepaliveAck, LeaseState, MAX_TTL_MS, MIN_TTL_MS, SessionInfo, SessionOpened, SessionPage,
+    },
 };
 use crate::group::{
     call::{GroupAnswer, GroupCall},
@@ -47,31 +52,33 @@ impl Endpoint {
     /// answer.
     pub async fn keepalive(&self, session: SessionId) -> Answer<KeepaliveAck> {
         let home = self.home_of(session).await?;
-        let Some(renewals) = self.parts.hub.renew(session).await else {
-            return Err(about_session(home, session).error(GroupError::Overloaded));
-        };
-        let at_home = renewals.groups.iter().find(|lease| lease.group == home).map(|lease| lease.state);
-        match at_home {
-            Some(LeaseState::Renewed) => {
-                Ok(KeepaliveAck { ttl_ms: renewals.ttl_ms.unwrap_or_default(), groups: renewals.groups })
-            }
-            Some(LeaseState::Lost | LeaseState::Unknown) => Err(ApiError::session_lost(session)),
-            Some(LeaseState::Unavailable) | None => Err(ApiError::no_leader(home)),
-        }
+        let answer = self.keepalives_by_group(vec![session]).await.pop();
+        let ack = answer.unwrap_or_else(|| Err(ApiError::no_leader(home)))?;
+        let renewed = |lease: &GroupLease| lease.group == home && lease.state == LeaseState::Renewed;
+        if ack.groups.iter().any(renewed) { Ok(ack) } else { Err(ApiError::no_leader(home)) }
     }
 
-    /// Renews a session as [`Self::keepalive`] does, but answers group by group also where the home does not answer: the
-    /// locks of the other groups live on (rule R3). `SessionLost` when the home says so.
-    pub async fn keepalive_by_group(&self, session: SessionId) -> Answer<KeepaliveAck> {
-        let home = self.home_of(session).await?;
-        let Some(renewals) = self.parts.hub.renew(session).await else {
-            return Err(about_session(home, session).error(GroupError::Overloaded));
+    /// Renews sessions as [`Self::keepalive`] does, but answers group by group also where the home does not answer: the
+    /// locks of the other groups live on (rule R3). `SessionLost` when the home says so. One answer per session, in order.
+    pub async fn keepalives_by_group(&self, sessions: Vec<SessionId>) -> Vec<Answer<KeepaliveAck>> {
+        let map = match self.map().await {
+            Ok(map) => map,
+            Err(error) => return sessions.iter().map(|_| Err(error.clone())).collect(),
         };
-        let lost = |state| matches!(state, LeaseState::Lost | LeaseState::Unknown);
-        if renewals.groups.iter().any(|lease| lease.group == home && lost(lease.state)) {
-            return Err(ApiError::session_lost(session));
-        }
-        Ok(KeepaliveAck { ttl_ms: renewals.ttl_ms.unwrap_or_default(), groups: renewals.groups })
+        let sessions: Arc<[SessionId]> = sessions.into();
+        let Some(renewals) = self.parts.hub.renew(sessions.clone()).await else {
+            let about = |session: SessionId| about_session(map.home_of(session.get()), session);
+            return sessions.iter().map(|id| Err(about(*id).error(GroupError::Overloaded))).collect();
+        };
+        let answer = |(session, renewals): (&SessionId, Renewals)| {
+            let home = map.home_of(session.get());
+            let lost = |state| matches!(state, LeaseState::Lost | LeaseState::Unknown);
+            if renewals.groups.iter().any(|lease| lease.group == home && lost(lease.state)) {
+                return Err(ApiError::session_lost(*session));
+            }
+            Ok(KeepaliveAck { ttl_ms: renewals.ttl_ms.unwrap_or_default(), groups: renewals.groups })
+        };
+        sessions.iter().zip(renewals).map(answer).collect()
     }
 
     /// The client closes its session: all its locks come free at once. `SessionLost` when it is gone already.

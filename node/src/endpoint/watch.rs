@@ -126,6 +126,7 @@ fn subscribe(group: &Group, filter: &Filter, from: Option<Place>) -> Answer<Subs
                 Err(other) => return Err(ApiError::new(ErrorCode::Internal, format!("history: {other:?}"))),
             },
         };
+        group.audiences().watchers.joins();
         group.fanout().do_send(Watch { filter: filter.clone(), seen: now, queue });
         Ok(Subscription { group: group.id(), place, past, live })
     })

@@ -11,6 +11,7 @@ use holdfast_locktable::{
     },
     event::{Removal, WaitEnd},
     ids::{SessionEpoch, Term},
+    mutant,
     outcome::{CancelOutcome, Outcome, Rejection},
 };
 use tokio::{sync::oneshot, time::Instant};
@@ -42,6 +43,7 @@ enum Standing {
 impl Group {
     pub(super) async fn acquire(&self, request: AcquireRequest) -> GroupResult {
         let started = Instant::now();
+        self.admit_acquire(&request)?;
         if matches!(request.wait, Wait::Try) && self.looks_busy(&request) {
             self.refuse_if_busy(&request).await?;
         }
@@ -77,7 +79,9 @@ impl Group {
     }
 
     async fn refuse_if_busy(&self, request: &AcquireRequest) -> Result<(), GroupError> {
-        self.confirm().await?;
+        if !mutant!("busy-without-proof") {
+            self.confirm().await?;
+        }
         self.locks(|table| {
             table.owns(&request.name).map_err(GroupError::Rejected)?;
             match table.holder(&request.name) {
@@ -101,7 +105,7 @@ impl Group {
     async fn propose_acquire(&self, request: &AcquireRequest) -> Result<Outcome, GroupError> {
         let mut last = GroupError::Unknown;
         for _ in 0..MEETINGS {
-            let (epoch, attach) = match self.standing(request) {
+            let (epoch, attach) = match self.proven_standing(request).await? {
                 Standing::Known(epoch) => (epoch, None),
                 Standing::Unknown => {
                     let (epoch, contact) = self.meet(request).await?;
@@ -125,6 +129,16 @@ impl Group {
             GroupError::Rejected(_) => Err(GroupError::NotLeader { leader: self.leader() }),
             other => Err(other),
         }
+    }
+
+    /// Like [`Group::standing`]; that a session is not known at its home ends it, and only a proven leader may say so.
+    async fn proven_standing(&self, request: &AcquireRequest) -> Result<Standing, GroupError> {
+        let standing = self.standing(request);
+        if matches!(standing, Standing::Unknown) && (self.parts.home_of)(request.session) == self.id() {
+            self.confirm().await?;
+            return Ok(self.standing(request));
+        }
+        Ok(standing)
     }
 
     fn standing(&self, request: &AcquireRequest) -> Standing {
@@ -188,6 +202,9 @@ impl Group {
             reason: CancelReason::TimedOut,
             granted: IfGranted::Keep,
         };
+        if mutant!("timeout-without-its-cancel") {
+            return Ok(GroupAnswer::NotGranted(Removal::TimedOut));
+        }
         match self.cancel(cancel).await? {
             CancelOutcome::Cancelled => Ok(GroupAnswer::NotGranted(Removal::TimedOut)),
             CancelOutcome::Granted { token, .. } => Ok(GroupAnswer::Granted(token)),

@@ -25,6 +25,7 @@ use crate::{
         figures::{GroupFigures, LeaderFigures, PrefixFigures, ReplicaRole},
         lock::WaitOutcome,
         raft::ProposalFailure,
+        service::Refusal,
     },
     raft::status::GroupStatus,
 };
@@ -47,11 +48,6 @@ impl GroupMetrics {
         Self { group, instruments, map }
     }
 
-    /// The member's instruments.
-    pub fn instruments(&self) -> &Instruments {
-        &self.instruments
-    }
-
     fn prefix_of(&self, name: &Name) -> String {
         let map = self.map.borrow();
         let rule = map.as_ref().and_then(|map| map.rule_of(name.internal()));
@@ -65,7 +61,10 @@ impl GroupMetrics {
             Some(GroupError::NotLeader { .. } | GroupError::HomeUnavailable { .. }) => {
                 Err(ProposalFailure::NotLeader)
             }
-            Some(GroupError::Overloaded) => Err(ProposalFailure::Overloaded),
+            Some(GroupError::Overloaded) => {
+                self.instruments.service.refused(Refusal::QueueFull);
+                Err(ProposalFailure::Overloaded)
+            }
             Some(GroupError::Unknown | GroupError::Fatal(_)) => Err(ProposalFailure::Timeout),
         };
         self.instruments.raft.proposal_ended(self.group, result, took);
@@ -86,6 +85,11 @@ impl GroupMetrics {
         self.instruments.lock.wait_ended(self.group, &self.prefix_of(name), outcome, took);
     }
 
+    /// New work was refused, because what was taken before waits for too long.
+    pub(super) fn shed(&self) {
+        self.instruments.service.refused(Refusal::Overload);
+    }
+
     /// A waiter came into a queue behind so many.
     pub(super) fn queued(&self, ahead: u32) {
         self.instruments.lock.queued(self.group, ahead);
@@ -94,6 +98,11 @@ impl GroupMetrics {
     /// A hold ended, so long after it was granted.
     pub(super) fn hold_ended(&self, name: &Name, reason: Removal, held: Duration) {
         self.instruments.lock.hold_ended(self.group, &self.prefix_of(name), reason, held);
+    }
+
+    /// The end of a hold granted the lock to the next waiter, so long after it was proposed.
+    pub(super) fn handed_over(&self, took: Duration) {
+        self.instruments.lock.handed_over(self.group, took);
     }
 
     /// A session was opened at its home.

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use holdfast_locktable::{
     command::Command,
     ids::{SessionEpoch, SessionId},
+    mutant,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,11 +39,16 @@ impl Group {
         let at = self.parts.clock.now();
         let heard = self.parts.lease.send(Keepalives { sessions: sessions.clone(), at }).await;
         let heard = self.leading(heard)?;
-        if heard.iter().all(|heard| matches!(heard, Heard::Unknown)) {
+        // That a session is not known ends it where its home says so, and then needs the same proof as a renewal: a deposed
+        // leader does not know what was opened since.
+        let home = |session: &SessionId| (self.parts.home_of)(*session) == self.id();
+        if heard.iter().all(|heard| matches!(heard, Heard::Unknown)) && !sessions.iter().any(home) {
             return Ok(vec![Renewal::of(LeaseState::Unknown); heard.len()]);
         }
         self.clear_marks(&sessions, &heard).await?;
-        self.confirm().await?;
+        if !mutant!("keepalive-without-proof") {
+            self.confirm().await?;
+        }
         let standings = self.parts.lease.send(Standings(sessions)).await;
         let mut renewals = Vec::with_capacity(heard.len());
         for standing in self.leading(standings)? {

@@ -1,6 +1,6 @@
 //! One lock group on one member: its Raft half, its actors, and the verbs its leader carries out.
 //!
-//! - [`call`]: the verbs, as they travel between members.
+//! - [`call`]: the verbs, as they travel between members. `admission`: which of them are refused while there is too much to do.
 //! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. [`keepalive`]: renewing sessions.
 //! - [`read`]: lists and details. [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
@@ -8,6 +8,7 @@
 //! No verb here forwards: a group that does not lead says so.
 
 pub mod acquire;
+mod admission;
 pub mod bootstrap;
 pub mod call;
 pub mod ends;
@@ -49,7 +50,7 @@ use crate::{
     raft::{group::RaftGroup, types::MemberId},
     snapshot::actor::{Snapshotter, TakeSnapshot},
     watch::{
-        Detached, WatchFanout,
+        Audiences, Detached, WatchFanout,
         waits::{CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
     },
 };
@@ -66,6 +67,8 @@ pub struct Parts {
     pub lease: Addr<LeaseManager>,
     /// Its watch fan-out.
     pub fanout: Addr<WatchFanout>,
+    /// Who listens to it here.
+    pub audiences: Audiences,
     /// Its snapshotter.
     pub snapshotter: Addr<Snapshotter>,
     /// Commands into its log.
@@ -114,6 +117,11 @@ impl Group {
         &self.parts.fanout
     }
 
+    /// Who listens to it on this member.
+    pub fn audiences(&self) -> &Audiences {
+        &self.parts.audiences
+    }
+
     /// Reads this member's replica of the group's table, briefly: applying waits meanwhile.
     pub fn locks<T>(&self, read: impl FnOnce(&LockTable) -> T) -> T {
         self.parts.raft.with_table(|table, _| match table.locks() {
@@ -160,8 +168,11 @@ impl Group {
             GroupCall::Session(session) => self.read_session(session).await,
             GroupCall::Status => Ok(GroupAnswer::Status(Box::new(self.status()))),
             GroupCall::TakeSnapshot => self.take_snapshot().await,
-            GroupCall::OpenSession { .. }
-            | GroupCall::EndSession { .. }
+            GroupCall::OpenSession { .. } => {
+                self.admit()?;
+                self.write(call).await
+            }
+            GroupCall::EndSession { .. }
             | GroupCall::AttachSession { .. }
             | GroupCall::LearnEnds(_)
             | GroupCall::Cancel { .. }

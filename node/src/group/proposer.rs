@@ -5,7 +5,7 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use holdfast_locktable::{
@@ -15,6 +15,7 @@ use holdfast_locktable::{
 };
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::figures::GroupMetrics;
 use crate::{
@@ -53,6 +54,16 @@ pub enum GroupError {
     /// The member is going down.
     #[error("the member is stopping: {0}")]
     Fatal(String),
+}
+
+impl GroupError {
+    /// Whether it says that nothing was done and nothing will be, for want of a leader or of room.
+    pub const fn not_executed(&self) -> bool {
+        match self {
+            Self::NotLeader { .. } | Self::HomeUnavailable { .. } | Self::Overloaded => true,
+            Self::Unknown | Self::Rejected(_) | Self::Fatal(_) => false,
+        }
+    }
 }
 
 /// Proposes commands to one group. Cheap to clone.

@@ -5,7 +5,12 @@
 use std::{sync::Arc, time::Duration};
 
 use actix::Addr;
-use holdfast_locktable::{event::Fact, outcome::Applied, table::Position};
+use holdfast_locktable::{
+    event::{Change, Event, Fact},
+    mutant,
+    outcome::Applied,
+    table::Position,
+};
 use holdfast_partitioner::GroupId;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -15,7 +20,7 @@ use crate::{
     clock::Clock,
     lease::{LeaseManager, SessionFacts},
     raft::sink::ApplySink,
-    watch::{Changes, Restored, WatchFanout},
+    watch::{Audiences, Changes, Restored, WatchFanout},
 };
 
 /// Where a lock group's applied entries go.
@@ -26,6 +31,7 @@ pub struct GroupSink {
     metrics: GroupMetrics,
     clock: Clock,
     ends: Mutex<Option<mpsc::UnboundedSender<EndToTell>>>,
+    audiences: Audiences,
 }
 
 impl std::fmt::Debug for GroupSink {
@@ -42,8 +48,9 @@ impl GroupSink {
         fanout: Addr<WatchFanout>,
         metrics: GroupMetrics,
         clock: Clock,
+        audiences: Audiences,
     ) -> Self {
-        Self { group, lease, fanout, metrics, clock, ends: Mutex::new(None) }
+        Self { group, lease, fanout, metrics, clock, ends: Mutex::new(None), audiences }
     }
 
     /// While this member leads: where ends go that other groups must learn.
@@ -56,7 +63,20 @@ impl GroupSink {
         self.ends.lock().is_some()
     }
 
-    fn sort(&self, facts: Vec<Fact>, sessions: &mut Vec<Fact>, waits: &mut Vec<Fact>) {
+    /// One entry that ends a hold and grants is a hand-over: proposed at the stamp of its events, granted now.
+    fn measure_hand_overs(&self, events: &[Event]) {
+        let ends_hold = |event: &Event| matches!(event.change, Change::Delete { held: true, .. });
+        let mut held_before = false;
+        for event in events {
+            held_before |= ends_hold(event);
+            if held_before && matches!(event.change, Change::Grant { .. }) {
+                let took_ms = self.clock.wall_ms().saturating_sub(event.at_ms);
+                self.metrics.handed_over(Duration::from_millis(took_ms));
+            }
+        }
+    }
+
+    fn sort(&self, facts: Vec<Fact>, leads: bool, sessions: &mut Vec<Fact>, changes: &mut Vec<Fact>) {
         for fact in facts {
             match fact {
                 Fact::SessionOpened { .. }
@@ -65,7 +85,7 @@ impl GroupSink {
                 | Fact::Marked { .. }
                 | Fact::Cleared { .. } => sessions.push(fact),
                 Fact::SessionEnded { reason, .. } => {
-                    if self.leads() {
+                    if leads {
                         self.metrics.session_ended(reason);
                     }
                     sessions.push(fact);
@@ -77,12 +97,18 @@ impl GroupSink {
                     }
                 }
                 Fact::EndTold { .. } => {}
-                Fact::Waiting { .. } | Fact::WaitEnded { .. } => waits.push(fact),
-                Fact::HoldEnded { name, reason, granted_at_ms, .. } if self.leads() => {
-                    let held_ms = self.clock.wall_ms().saturating_sub(granted_at_ms);
-                    self.metrics.hold_ended(&name, reason, Duration::from_millis(held_ms));
+                // Only a leader's calls wait here; the next leader reads the waits from its table.
+                Fact::Waiting { .. } | Fact::WaitEnded { .. } if leads => changes.push(fact),
+                Fact::HoldEnded { ref name, reason, granted_at_ms, .. } => {
+                    if leads {
+                        let held_ms = self.clock.wall_ms().saturating_sub(granted_at_ms);
+                        self.metrics.hold_ended(name, reason, Duration::from_millis(held_ms));
+                    }
+                    if !self.audiences.followers.is_empty() {
+                        changes.push(fact);
+                    }
                 }
-                Fact::HoldEnded { .. } => {}
+                Fact::Waiting { .. } | Fact::WaitEnded { .. } => {}
             }
         }
     }
@@ -90,16 +116,28 @@ impl GroupSink {
 
 impl ApplySink<Applied> for GroupSink {
     fn applied(&self, batch: Vec<(Position, Applied)>) {
-        let (mut sessions, mut waits, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sessions, mut changes, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        // Waking an actor for nothing costs more than the rest of this.
+        let (leads, watched) = (self.leads(), !self.audiences.watchers.is_empty());
         for (_, applied) in batch {
-            self.sort(applied.facts, &mut sessions, &mut waits);
-            events.extend(applied.events.into_iter().map(Arc::new));
+            if leads {
+                self.measure_hand_overs(&applied.events);
+            }
+            self.sort(applied.facts, leads, &mut sessions, &mut changes);
+            if watched {
+                events.extend(applied.events.into_iter().map(Arc::new));
+            }
+        }
+        if mutant!("event-before-its-predecessor")
+            && let [.., before, after] = events.as_mut_slice()
+        {
+            std::mem::swap(before, after);
         }
         if !sessions.is_empty() {
             self.lease.do_send(SessionFacts(sessions));
         }
-        if !waits.is_empty() || !events.is_empty() {
-            self.fanout.do_send(Changes { events, facts: waits });
+        if !changes.is_empty() || !events.is_empty() {
+            self.fanout.do_send(Changes { events, facts: changes });
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use holdfast_locktable::{ids::Term, table::LockTable};
+use holdfast_locktable::{ids::Term, mutant, table::LockTable};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{
@@ -43,7 +43,7 @@ fn promote(group: &Group, sink: &GroupSink, term: Term) -> JoinHandle<()> {
     // Under the table's lock: whatever is applied later reaches the actors later, so nothing falls between the copy and
     // the facts.
     group.locks(|table| {
-        let (known, tombstones) = (known_sessions(table), table.tombstones());
+        let (known, tombstones) = (known_sessions(table, group.parts.clock.wall_ms()), table.tombstones());
         tracing::info!(group = %group.id(), term = term.0, sessions = known.len(), "leading");
         group.parts.lease.do_send(lease::Promoted { term, known, tombstones });
         let waits = table.waits().filter_map(|wait| Some((wait.name, wait.session, wait.request?)));
@@ -69,12 +69,16 @@ fn demote(group: &Group, sink: &GroupSink, term: Term, teller: &JoinHandle<()>) 
     group.parts.fanout.do_send(watch::Demoted);
 }
 
-fn known_sessions(table: &LockTable) -> Vec<Known> {
+fn known_sessions(table: &LockTable, wall_ms: u64) -> Vec<Known> {
     let known = |session: holdfast_locktable::view::SessionView| Known {
         session: session.session,
         epoch: session.epoch,
         ttl_ms: session.ttl_ms,
-        marked_ms: session.marked_ms,
+        marked_ms: if mutant!("leases-not-retimed") {
+            Some(session.ttl_ms.saturating_sub(wall_ms.saturating_sub(session.opened_at_ms)))
+        } else {
+            session.marked_ms
+        },
         renewal_stopped: session.renewal_stopped,
     };
     table.sessions(None, usize::MAX).0.into_iter().map(known).collect()

@@ -13,10 +13,12 @@ use holdfast_locktable::{
     command::Command,
     event::Fact,
     ids::{SessionEpoch, SessionId, Term},
+    mutant,
+    outcome::Outcome,
 };
 use tokio::sync::oneshot;
 
-use self::state::{Action, Heard, Known, Leases};
+use self::state::{Action, Heard, Known, Leases, RETRY_MS};
 use crate::{
     clock::{Clock, Moment},
     group::{
@@ -164,7 +166,12 @@ impl LeaseManager {
         let proposer = self.proposer.clone();
         let decided = self.clock.now();
         let command = Command::ExpireSessions { sessions: sessions.clone(), term };
-        let work = async move { proposer.propose(command).await };
+        let work = async move {
+            if mutant!("expiry-of-an-earlier-term") {
+                return propose_in_any_term(&proposer, command).await;
+            }
+            proposer.propose(command).await
+        };
         let done = work.into_actor(self).map(move |result, actor: &mut Self, ctx| {
             actor.expiry_done(&sessions, term, result.err(), decided);
             actor.rearm(ctx);
@@ -186,8 +193,9 @@ impl LeaseManager {
             }
             Some(error) => {
                 tracing::info!(group = %self.proposer.group(), %error, sessions = sessions.len(), "expiry was not committed");
+                let now = self.clock.now();
                 if let Some(leases) = self.leases.as_mut().filter(|leases| leases.term() == term) {
-                    leases.expiry_failed(sessions);
+                    leases.expiry_failed(sessions, now);
                 }
             }
         }
@@ -244,6 +252,18 @@ impl LeaseManager {
             Heard::Stopped => Standing::Lost,
             Heard::Unknown => Standing::Unknown,
         })
+    }
+}
+
+/// The fault `expiry-of-an-earlier-term`: an expiry is proposed again until it is decided, whoever leads meanwhile.
+async fn propose_in_any_term(proposer: &Proposer, command: Command) -> Result<Outcome, GroupError> {
+    loop {
+        match proposer.propose(command.clone()).await {
+            Err(GroupError::NotLeader { .. } | GroupError::Unknown | GroupError::Overloaded) => {
+                tokio::time::sleep(Duration::from_millis(RETRY_MS)).await;
+            }
+            decided => return decided,
+        }
     }
 }
 

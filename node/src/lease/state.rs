@@ -17,6 +17,9 @@ pub const STALL_MS: u64 = 300;
 pub const DRAIN_MS: u64 = 300;
 /// How long the end of a session is remembered by a group that did not know it, in milliseconds (rule R4).
 pub const REMEMBER_END_MS: u64 = 60_000;
+/// Pause before an expiry that was not committed is proposed again, in milliseconds: a leader that is about to lose its
+/// leadership is refused at once, again and again.
+pub const RETRY_MS: u64 = 100;
 /// Most sessions in one expiry or checkpoint entry, so that a mass expiry does not hold up the log.
 pub const BATCH: usize = 500;
 
@@ -72,7 +75,7 @@ struct Lease {
     epoch: SessionEpoch,
     ttl_ms: u64,
     deadline: Moment,
-    /// Where the timer set holds it; at or before the deadline.
+    /// Where the timer set holds it; at or before the deadline, but for the pause after an expiry that failed.
     timer: Moment,
     heard: Moment,
     marked: bool,
@@ -189,11 +192,12 @@ impl Leases {
         self.tombstones.insert((now.plus_ms(REMEMBER_END_MS), session, epoch));
     }
 
-    /// A proposed expiry did not happen: its sessions live on.
-    pub fn expiry_failed(&mut self, sessions: &[(SessionId, SessionEpoch)]) {
+    /// A proposed expiry did not happen: its sessions live on, until it is proposed again after a pause.
+    pub fn expiry_failed(&mut self, sessions: &[(SessionId, SessionEpoch)], now: Moment) {
         for (session, epoch) in sessions {
             if let Some(lease) = self.leases.get_mut(session).filter(|lease| lease.epoch == *epoch) {
                 lease.expiring = false;
+                lease.timer = now.plus_ms(RETRY_MS);
                 self.timers.insert((lease.timer, *session));
             }
         }

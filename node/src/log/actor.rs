@@ -28,6 +28,7 @@ use super::{
     schema,
     stats::{CommitHook, Counters, IdleWatch, LogStats},
     tail::TailLimits,
+    verify, witness,
 };
 
 /// Requests that may wait in the mailbox; the supervisor sends a handful per group at start. Beyond it the sender waits.
@@ -91,12 +92,18 @@ impl LogActor {
         let LogOptions { folder, identity, size_limit_bytes, on_commit } = options;
         let lock = Arc::new(FolderLock::acquire(&folder)?);
         let path = schema::log_path(&folder);
+        witness::check_log_exists(&folder, &path)?;
         let writer = schema::open_writer(&path, &identity, size_limit_bytes)?;
+        let witness = verify::confirmed(&writer, &folder, &path)?;
         let reader = schema::open_reader(&path)?;
         sync_folder(&folder).map_err(|source| OpenLogError::Folder { path: folder.clone(), source })?;
         let (queue, orders) = mpsc::channel(QUEUE_OPS);
-        let shared = Arc::new(Shared { failure: FailureSignal::new(), counters: Counters::default() });
-        let pump = Pump::new(orders, Arc::clone(&shared), on_commit, Arc::clone(&lock));
+        let shared = Arc::new(Shared {
+            path: path.clone(),
+            failure: FailureSignal::new(),
+            counters: Counters::default(),
+        });
+        let pump = Pump::new(orders, Arc::clone(&shared), on_commit, witness, Arc::clone(&lock));
         Ok(LogActor {
             path,
             limits: TailLimits::default(),
@@ -124,6 +131,7 @@ impl LogActor {
         LogOpener {
             sink: PumpSink {
                 queue: self.queue.clone(),
+                path: self.path.as_path().into(),
                 reader: self.reader.clone(),
                 shared: Arc::clone(&self.shared),
             },
@@ -167,7 +175,8 @@ impl LogActor {
             // Raised by the pump itself.
             Err(tokio_rusqlite::Error::Error(_failure)) => {}
             Err(_) => {
-                let failure = LogFailure::new("committing to disk", "the commit thread ended unexpectedly");
+                let reason = "the commit thread ended unexpectedly";
+                let failure = LogFailure::new(&self.path, "committing to disk", reason);
                 self.shared.failure.raise(failure);
             }
         }

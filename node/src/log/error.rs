@@ -3,10 +3,14 @@
 //! [`OpenLogError`]: the log cannot be used at all. [`LogFailure`]: it was in use and its disk failed; then the process
 //! must end, because nobody knows any more what the disk holds.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tokio::sync::watch;
-use tokio_rusqlite::rusqlite;
+use tokio_rusqlite::rusqlite::{self, ErrorCode};
 
 use super::{codec::DamagedRecord, identity::ClusterId};
 use crate::raft::types::MemberId;
@@ -35,7 +39,7 @@ pub enum OpenLogError {
         holder: String,
     },
     /// SQLite refused.
-    #[error("cannot open the log {path}: {source}")]
+    #[error("cannot open the log {path}: {source}; {}", advice(source))]
     Sqlite {
         /// The file.
         path: PathBuf,
@@ -59,6 +63,68 @@ pub enum OpenLogError {
         found: u32,
         /// Newest version known here.
         known: u32,
+    },
+    /// A newer Holdfast wrote something in the file, or the file beside it.
+    #[error(
+        "the file {path} cannot be read by this version of Holdfast: {what} has format {found}; run the newer version"
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// What in it.
+        what: String,
+        /// Its format.
+        found: u8,
+    },
+    /// There is no log, and the rest of the folder says that there was one.
+    #[error(
+        "the log {path} is missing or empty, but {evidence} is there: this member has lost what it acknowledged; put the file back as it was, with its -wal file, or remove this member from the cluster and add it again with an empty folder"
+    )]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// What says that there was a log.
+        evidence: PathBuf,
+    },
+    /// The log has fewer transactions than were acknowledged.
+    #[error(
+        "the log {path} has lost what it had confirmed: it holds {found} commits, and {confirmed} were confirmed; its end, which may stand in the file beside it that ends in -wal, was cut or damaged; remove this member from the cluster and add it again with an empty folder"
+    )]
+    LostCommits {
+        /// The file.
+        path: PathBuf,
+        /// Commits in it.
+        found: u64,
+        /// Commits that somebody was told of.
+        confirmed: u64,
+    },
+    /// The file that says how far the log was confirmed cannot be relied upon.
+    #[error(
+        "the file {path}, which says how much of the log was confirmed, {fault}, so nobody can tell whether the log is whole; put it back as it was, or remove this member from the cluster and add it again with an empty folder"
+    )]
+    Witness {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The file's structure or one of its marks is damaged.
+    #[error(
+        "the log {path} is damaged: {fault}; remove this member from the cluster and add it again with an empty folder"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
+    /// The file is a log and says not whose.
+    #[error(
+        "the log {path} does not say whose it is although it holds entries or votes; it is damaged, so remove this member from the cluster and add it again with an empty folder"
+    )]
+    Nameless {
+        /// The file.
+        path: PathBuf,
     },
     /// The file is another member's.
     #[error(
@@ -86,6 +152,25 @@ pub enum OpenLogError {
     },
 }
 
+/// What to do about an error of SQLite.
+fn advice(error: &rusqlite::Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::DiskFull,
+        ) => "check that this user may write to it, and that its disk is well and has space",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another process has it open; stop that process"
+        }
+        _ => {
+            "it is damaged or of another program; remove this member from the cluster and add it again with an empty folder"
+        }
+    }
+}
+
 /// Why a group's part of the log cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenGroupError {
@@ -103,12 +188,20 @@ pub enum OpenGroupError {
         committed: u64,
     },
     /// SQLite refused.
-    #[error("cannot read the log of group {group}: {source}")]
+    #[error("cannot read the log of group {group}: {source}; {}", advice(source))]
     Sqlite {
         /// The group's number.
         group: u32,
         /// What SQLite said.
         source: rusqlite::Error,
+    },
+    /// The same, with the file.
+    #[error("the log {path} cannot be used: {source}")]
+    In {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with the group.
+        source: Box<OpenGroupError>,
     },
     /// The log is closed or has failed.
     #[error("the log is closed")]
@@ -118,9 +211,11 @@ pub enum OpenGroupError {
 /// The disk under the log failed. Every write that was waiting, and every later one, answers this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the log failed while {during}: {reason}; this member must stop, and may start again once the disk is well"
+    "the log {path} failed while {during}: {reason}; this member stops: see that its disk is well and has space, then start it again"
 )]
 pub struct LogFailure {
+    /// The file that was written.
+    pub path: PathBuf,
     /// What was being done.
     pub during: &'static str,
     /// What the disk or SQLite said.
@@ -128,9 +223,9 @@ pub struct LogFailure {
 }
 
 impl LogFailure {
-    /// A failure that came up while doing `during`.
-    pub(crate) fn new(during: &'static str, reason: &(impl ToString + ?Sized)) -> LogFailure {
-        LogFailure { during, reason: reason.to_string().into() }
+    /// A failure that came up while doing `during` with the file `path`.
+    pub(crate) fn new(path: &Path, during: &'static str, reason: &(impl ToString + ?Sized)) -> LogFailure {
+        LogFailure { path: path.to_owned(), during, reason: reason.to_string().into() }
     }
 
     /// The same as openraft wants it.
@@ -158,6 +253,11 @@ impl FailureSignal {
             *current = Some(failure);
             true
         });
+    }
+
+    /// What failed has been put right, and whoever was told of it has gone.
+    pub(crate) fn clear(&self) {
+        self.0.send_replace(None);
     }
 
     pub(crate) fn get(&self) -> Option<LogFailure> {

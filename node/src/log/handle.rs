@@ -6,10 +6,12 @@
 use std::{
     fmt, io,
     ops::{Bound, Range, RangeBounds},
+    path::Path,
     sync::Arc,
     time::Instant,
 };
 
+use holdfast_locktable::mutant;
 use openraft::{
     OptionalSend,
     storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage},
@@ -49,6 +51,8 @@ pub(crate) enum Sink {
 
 #[derive(Clone)]
 pub(crate) struct PumpSink {
+    /// The file, for errors.
+    pub(crate) path: Arc<Path>,
     pub(crate) queue: mpsc::Sender<Order>,
     pub(crate) reader: tokio_rusqlite::Connection,
     pub(crate) shared: Arc<Shared>,
@@ -63,6 +67,12 @@ impl LogHandle {
     #[must_use]
     pub fn group(&self) -> GroupNumber {
         self.group
+    }
+
+    /// The last purged entry: a snapshot must contain it.
+    #[must_use]
+    pub fn purged(&self) -> Option<LogId> {
+        self.tail.lock().purged()
     }
 
     /// Lets `change` change the tail and queues the write that it returns.
@@ -105,6 +115,12 @@ impl LogHandle {
         let (waiter, err) = match change(&mut tail) {
             Ok(Some(write)) => {
                 let committed = tail.take_committed();
+                let waiter = if mutant!("acknowledged-before-sync") {
+                    waiter.complete(Ok(()));
+                    Waiter::Nobody
+                } else {
+                    waiter
+                };
                 let op =
                     Op { group: self.group, tail: Arc::clone(&self.tail), write, committed, waiter, queued };
                 match queue(op) {
@@ -194,7 +210,9 @@ impl LogHandle {
             Sink::Pump(sink) => {
                 sink.reader.call(move |conn| load::read_entries(conn, group, &range, budget)).await.map_err(
                     |err: tokio_rusqlite::Error<ReadError>| match err {
-                        tokio_rusqlite::Error::Error(err) => io::Error::other(err),
+                        tokio_rusqlite::Error::Error(err) => {
+                            io::Error::other(format!("{err} (in {})", sink.path.display()))
+                        }
                         _ => sink.shared.failure.refusal(),
                     },
                 )

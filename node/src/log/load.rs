@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use holdfast_locktable::mutant;
 use openraft::entry::RaftEntry;
 use tokio_rusqlite::rusqlite::{self, Connection, OptionalExtension, params};
 
@@ -47,10 +48,12 @@ pub(crate) fn meta_key(slot: Slot) -> &'static str {
         Slot::Vote => "vote",
         Slot::Committed => "committed",
         Slot::Purged => "purged",
+        Slot::Commits => "commits",
     }
 }
 
-/// Finds the bounds of a group's log and checks that nothing is missing between them.
+/// Finds the bounds of a group's log and checks that nothing is missing between them and every entry is whole: a member
+/// that starts has all it ever acknowledged.
 pub(crate) fn load_group(conn: &Connection, group: GroupNumber) -> Result<LoadedGroup, OpenGroupError> {
     let sqlite = |source| OpenGroupError::Sqlite { group: group.get(), source };
     let vote = read_meta(conn, group, Slot::Vote)?;
@@ -63,7 +66,7 @@ pub(crate) fn load_group(conn: &Connection, group: GroupNumber) -> Result<Loaded
         None => None,
         Some(first) => {
             let last = last_entry(conn, group, first)?;
-            check_gapless(conn, group, first, last.log_id().index)?;
+            check_entries(conn, group, first, last.log_id().index)?;
             Some((first, last.log_id()))
         }
     };
@@ -73,6 +76,10 @@ pub(crate) fn load_group(conn: &Connection, group: GroupNumber) -> Result<Loaded
 
 /// Refuses a log that ends before an entry known to be committed: its disk has lost acknowledged entries.
 pub(crate) fn check_tail(group: GroupNumber, start: TailStart) -> Result<TailStart, OpenGroupError> {
+    let mut start = start;
+    if mutant!("vote-forgotten") {
+        start.vote = None;
+    }
     let last = start.present.map(|(_, last)| last).or(start.purged);
     match start.committed {
         Some(committed) if last.is_none_or(|last| committed.index > last.index) => {
@@ -155,28 +162,26 @@ fn last_entry(conn: &Connection, group: GroupNumber, first: u64) -> Result<Entry
     Ok(decode_entry(group, GroupNumber::index_of(id), &record)?)
 }
 
-fn check_gapless(conn: &Connection, group: GroupNumber, first: u64, last: u64) -> Result<(), OpenGroupError> {
-    let sqlite = |source| OpenGroupError::Sqlite { group: group.get(), source };
+fn check_entries(conn: &Connection, group: GroupNumber, first: u64, last: u64) -> Result<(), OpenGroupError> {
+    let sqlite = |source: rusqlite::Error| OpenGroupError::Sqlite { group: group.get(), source };
     let Some((from, to)) = group.rows(&(first..last + 1)) else {
         return Err(missing(group, first).into());
     };
-    let step = || -> rusqlite::Result<Option<u64>> {
-        let mut statement =
-            conn.prepare_cached("SELECT id FROM log WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
-        let mut rows = statement.query([from, to])?;
-        let mut expected = first;
-        while let Some(row) = rows.next()? {
-            if GroupNumber::index_of(row.get(0)?) != expected {
-                return Ok(Some(expected));
-            }
-            expected += 1;
+    let mut statement = conn
+        .prepare_cached("SELECT id, e FROM log WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
+        .map_err(sqlite)?;
+    let mut rows = statement.query([from, to]).map_err(sqlite)?;
+    let mut expected = first;
+    while let Some(row) = rows.next().map_err(sqlite)? {
+        let index = GroupNumber::index_of(row.get(0).map_err(sqlite)?);
+        if index != expected {
+            return Err(missing(group, expected).into());
         }
-        Ok(None)
-    };
-    match step().map_err(sqlite)? {
-        Some(index) => Err(missing(group, index).into()),
-        None => Ok(()),
+        let record = row.get_ref(1).and_then(|value| Ok(value.as_blob()?)).map_err(sqlite)?;
+        codec::content(group, Slot::Entry(index), record)?;
+        expected += 1;
     }
+    Ok(())
 }
 
 /// The error for an entry that should be there.

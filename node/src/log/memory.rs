@@ -7,9 +7,12 @@ use std::{
     collections::{BTreeMap, VecDeque},
     io,
     ops::Range,
+    path::Path,
     sync::Arc,
 };
 
+use bytes::Bytes;
+use openraft::EntryPayload;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -23,7 +26,13 @@ use super::{
     op::{Op, Rows, SharedTail},
     tail::{Tail, TailLimits, TailStart},
 };
-use crate::raft::types::LogId;
+use crate::raft::types::{Entry, LogId, Payload};
+
+/// Index, term and encoded command of entries; the command is empty where the entry is Raft's own.
+pub type Commands = Vec<(u64, u64, Bytes)>;
+
+/// What failures call the disk.
+const PLACE: &str = "memory";
 
 /// When writes become durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +138,29 @@ impl MemoryLog {
 
     /// From now on the disk refuses every write, as a dying disk does.
     pub fn break_disk(&self, reason: &str) {
-        self.disk.state.lock().failing = Some(LogFailure::new("committing to disk", reason));
+        self.disk.state.lock().failing =
+            Some(LogFailure::new(Path::new(PLACE), "committing to disk", reason));
+    }
+
+    /// The disk takes writes again, as one that was full does once there is room. Call it while no process uses it.
+    pub fn mend_disk(&self) {
+        self.disk.state.lock().failing = None;
+        self.disk.failure.clear();
+    }
+
+    /// The durable commands of a group with indexes in `range`, each with index and term; entries of Raft's own have none.
+    ///
+    /// # Errors
+    /// When a record is damaged.
+    pub fn commands(&self, group: GroupNumber, range: &Range<u64>) -> Result<Commands, DamagedRecord> {
+        let read = self.disk.state.lock().image.read(group, range, None)?;
+        let command = |entry: Entry| match entry.payload {
+            EntryPayload::Normal(command) => (entry.log_id.index, entry.log_id.leader_id.term, command.0),
+            EntryPayload::Blank | EntryPayload::Membership(_) => {
+                (entry.log_id.index, entry.log_id.leader_id.term, Payload::NOTHING.0)
+            }
+        };
+        Ok(read.entries.into_iter().map(command).collect())
     }
 
     /// Flips one bit of a durable entry. False if there is no such entry.
@@ -191,7 +222,7 @@ impl DiskState {
             image::apply_commit_marks(ops, &mut self.image)?;
             self.purges.delete_piece(&mut self.image, 0).map(|_deleted| ())
         };
-        fill().map_err(|err| LogFailure::new("writing entries", &err))
+        fill().map_err(|err| LogFailure::new(Path::new(PLACE), "writing entries", &err))
     }
 }
 

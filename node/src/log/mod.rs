@@ -32,3 +32,5 @@ mod op;
 mod pump;
 mod schema;
 mod tail;
+mod verify;
+mod witness;

@@ -46,7 +46,9 @@ impl LogOpener {
             None => {
                 let loaded = self.sink.reader.call(move |conn| load::load_group(conn, group)).await;
                 let LoadedGroup { start, leftover } = loaded.map_err(|err| match err {
-                    tokio_rusqlite::Error::Error(err) => err,
+                    tokio_rusqlite::Error::Error(err) => {
+                        OpenGroupError::In { path: self.sink.path.to_path_buf(), source: Box::new(err) }
+                    }
                     _ => OpenGroupError::Closed,
                 })?;
                 let purged = start.purged;

@@ -6,6 +6,7 @@
 
 use std::{
     collections::VecDeque,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -22,6 +23,8 @@ use super::{
     load::meta_key,
     op::{Op, Rows},
     stats::{CommitHook, CommitSample, Counters},
+    verify,
+    witness::Witness,
 };
 
 /// Writes that may wait for the disk. When it is full, whoever appends waits (openraft's core of that group): the disk
@@ -48,6 +51,8 @@ pub(crate) enum Order {
 /// What the pump shares with the actor and the handles.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// The file, for failures.
+    pub(crate) path: PathBuf,
     pub(crate) failure: FailureSignal,
     pub(crate) counters: Counters,
 }
@@ -59,6 +64,8 @@ pub(crate) struct Pump {
     purges: Purges,
     shared: Arc<Shared>,
     hook: Option<CommitHook>,
+    /// Remembers what was confirmed.
+    witness: Witness,
     /// Nobody else may open the folder while this thread can still write.
     _lock: Arc<FolderLock>,
 }
@@ -68,9 +75,18 @@ impl Pump {
         queue: mpsc::Receiver<Order>,
         shared: Arc<Shared>,
         hook: Option<CommitHook>,
+        witness: Witness,
         lock: Arc<FolderLock>,
     ) -> Pump {
-        Pump { queue, backlog: VecDeque::new(), purges: Purges::default(), shared, hook, _lock: lock }
+        Pump {
+            queue,
+            backlog: VecDeque::new(),
+            purges: Purges::default(),
+            shared,
+            hook,
+            witness,
+            _lock: lock,
+        }
     }
 
     /// Works until it is told to stop, all handles are gone, or the disk fails.
@@ -162,7 +178,17 @@ impl Pump {
     fn commit(&mut self, conn: &Connection, batch: Vec<Op>) -> Result<(), LogFailure> {
         let began = Instant::now();
         let entries: usize = batch.iter().map(Op::entries).sum();
-        match write(conn, &batch, &mut self.purges, u64::try_from(entries).unwrap_or(0)) {
+        let number = self.witness.confirmed() + 1;
+        let appended = u64::try_from(entries).unwrap_or(0);
+        let path = &self.shared.path;
+        let written = write(conn, path, &batch, &mut self.purges, appended, number).and_then(|written| {
+            // Before anybody is told.
+            self.witness
+                .confirm(number)
+                .map_err(|err| LogFailure::new(self.witness.path(), "noting a commit", &err))?;
+            Ok(written)
+        });
+        match written {
             Ok(written) => {
                 self.count(&batch, entries, &written, began);
                 for op in batch {
@@ -208,13 +234,19 @@ impl Pump {
     }
 
     fn checkpoint(&self, conn: &Connection) -> Result<(), LogFailure> {
-        match truncate_wal(conn) {
+        let synced = self
+            .witness
+            .sync()
+            .map_err(|err| LogFailure::new(self.witness.path(), "syncing what was confirmed", &err));
+        let truncated = synced.and_then(|()| {
+            truncate_wal(conn).map_err(|err| LogFailure::new(&self.shared.path, "checkpointing", &err))
+        });
+        match truncated {
             Ok(done) => {
                 self.shared.counters.checkpoint_due.store(!done, Ordering::Relaxed);
                 Ok(())
             }
-            Err(err) => {
-                let failure = LogFailure::new("checkpointing", &err);
+            Err(failure) => {
                 self.shared.failure.raise(failure.clone());
                 Err(failure)
             }
@@ -246,23 +278,32 @@ struct Written {
     deleted: u64,
 }
 
-/// One transaction.
-fn write(conn: &Connection, batch: &[Op], purges: &mut Purges, appended: u64) -> Result<Written, LogFailure> {
+/// One transaction, the one of this number.
+fn write(
+    conn: &Connection,
+    path: &Path,
+    batch: &[Op],
+    purges: &mut Purges,
+    appended: u64,
+    number: u64,
+) -> Result<Written, LogFailure> {
     let run = |sql: &'static str| conn.prepare_cached(sql)?.execute([]);
-    run("BEGIN IMMEDIATE").map_err(|err| LogFailure::new("beginning a transaction", &err))?;
+    run("BEGIN IMMEDIATE").map_err(|err| LogFailure::new(path, "beginning a transaction", &err))?;
     let mut image = SqliteImage { conn };
     let mut fill = || -> Result<u64, WriteError> {
         for op in batch {
             image::apply(op, &mut image, purges)?;
         }
         image::apply_commit_marks(batch, &mut image)?;
+        verify::count_commit(conn, number)?;
         purges.delete_piece(&mut image, appended)
     };
-    let committed = fill().map_err(|err| LogFailure::new("writing entries", &err)).and_then(|deleted| {
-        let began = Instant::now();
-        run("COMMIT").map_err(|err| LogFailure::new("committing to disk", &err))?;
-        Ok(Written { fsync: began.elapsed(), deleted })
-    });
+    let committed =
+        fill().map_err(|err| LogFailure::new(path, "writing entries", &err)).and_then(|deleted| {
+            let began = Instant::now();
+            run("COMMIT").map_err(|err| LogFailure::new(path, "committing to disk", &err))?;
+            Ok(Written { fsync: began.elapsed(), deleted })
+        });
     if committed.is_err() && !conn.is_autocommit() {
         // Nothing is written any more after this; the rollback only lets go of the file. What it says is of no use.
         drop(run("ROLLBACK"));
@@ -286,6 +327,8 @@ enum WriteError {
     Damaged(#[from] DamagedRecord),
     #[error(transparent)]
     Index(#[from] IndexOutOfRange),
+    #[error(transparent)]
+    Count(#[from] verify::CountError),
 }
 
 struct SqliteImage<'conn> {

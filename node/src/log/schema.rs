@@ -9,6 +9,7 @@ use tokio_rusqlite::rusqlite::{self, Connection, OpenFlags, OptionalExtension, p
 use super::{
     error::OpenLogError,
     identity::{ClusterId, LogIdentity},
+    verify,
 };
 
 /// Name of the file within the member's folder.
@@ -17,7 +18,8 @@ pub(crate) const LOG_FILE: &str = "raft-log.sqlite";
 /// Marks the file as ours ("HfLg").
 const APPLICATION_ID: i32 = 0x4866_4c67;
 
-/// What brings a file from schema version `i` to `i + 1`.
+/// What brings a file from schema version `i` to `i + 1`. SQLite keeps the version without a checksum, so from version 2 on
+/// each step also notes its number in `identity` under `schema`: a higher version that is not noted is damage.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE log(id INTEGER PRIMARY KEY, e BLOB NOT NULL) STRICT;
     CREATE TABLE meta(grp INTEGER NOT NULL, k TEXT NOT NULL, v BLOB NOT NULL, PRIMARY KEY(grp, k)) STRICT, WITHOUT ROWID;
@@ -47,7 +49,10 @@ pub(crate) fn open_writer(
     let sqlite = |source| OpenLogError::Sqlite { path: path.to_owned(), source };
     let mut conn = Connection::open(path).map_err(sqlite)?;
     configure(&conn).map_err(sqlite)?;
+    // Damage is found before anything is written.
+    verify::check_structure(&conn, path)?;
     migrate(&mut conn, path)?;
+    verify::check_marks(&conn, path)?;
     check_identity(&mut conn, path, identity)?;
     if let Some(limit) = size_limit_bytes {
         let pages = (limit / u64::from(PAGE_SIZE)).max(1);
@@ -94,7 +99,15 @@ fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenLogError> {
     }
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     if found > known {
-        return Err(OpenLogError::NewerSchema { path: path.to_owned(), found, known });
+        let path = path.to_owned();
+        let noted = identity_value(conn, "schema").map_err(sqlite)?;
+        return Err(if noted == Some(found.to_string()) {
+            OpenLogError::NewerSchema { path, found, known }
+        } else {
+            let fault =
+                format!("it says that it has schema version {found}, and it was never raised to that");
+            OpenLogError::Damaged { path, fault }
+        });
     }
     for (version, migration) in (1..).zip(MIGRATIONS).skip(usize::try_from(found).unwrap_or(usize::MAX)) {
         let step = || -> rusqlite::Result<()> {
@@ -110,15 +123,19 @@ fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenLogError> {
     Ok(())
 }
 
+fn identity_value(conn: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    conn.query_row("SELECT v FROM identity WHERE k = ?1", [key], |row| row.get(0)).optional()
+}
+
 fn check_identity(conn: &mut Connection, path: &Path, identity: &LogIdentity) -> Result<(), OpenLogError> {
     let sqlite = |source| OpenLogError::Sqlite { path: path.to_owned(), source };
-    let read = |conn: &Connection, key: &str| {
-        conn.query_row("SELECT v FROM identity WHERE k = ?1", [key], |row| row.get::<_, String>(0)).optional()
-    };
-    let cluster = read(conn, "cluster").map_err(sqlite)?;
-    let member = read(conn, "member").map_err(sqlite)?;
+    let cluster = identity_value(conn, "cluster").map_err(sqlite)?;
+    let member = identity_value(conn, "member").map_err(sqlite)?;
     let wanted: &ClusterId = &identity.cluster;
     match (cluster, member) {
+        (None, None) if !verify::is_unused(conn).map_err(sqlite)? => {
+            Err(OpenLogError::Nameless { path: path.to_owned() })
+        }
         (None, None) => {
             let write = |conn: &mut Connection| -> rusqlite::Result<()> {
                 let transaction = conn.transaction()?;

@@ -8,7 +8,11 @@ use holdfast_locktable::{ids::SessionId, table::LockTable};
 use holdfast_partitioner::{GroupId, PartitionMap};
 use tokio::sync::watch;
 
-use super::{PATIENCE, StartError};
+use super::{
+    StartError,
+    ground::{Disk, Ground},
+    works::PATIENCE,
+};
 use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
@@ -23,25 +27,16 @@ use crate::{
         snapshots::GroupSource,
     },
     lease::LeaseManager,
-    log::{
-        actor::{LogActor, LogOptions},
-        error::LogFailure,
-        group_number::GroupNumber,
-        handle::LogHandle,
-        identity::{ClusterId, LogIdentity},
-        opener::LogOpener,
-        stats::CommitSample,
-    },
+    log::{error::LogFailure, group_number::GroupNumber, identity::ClusterId},
     meta::{
         MetaTable,
         group::{MapSink, MetaGroup},
     },
     metrics::{
-        Build,
-        exporter::{Identity, Metrics},
-        figures::Figures,
+        exporter::Metrics,
+        figures::{Figures, GroupFigures},
     },
-    peer::{GrpcTransport, Heard, PeerService, Transport},
+    peer::{PeerService, Transport},
     raft::{
         group::{GroupOptions, RaftGroup},
         table::Machine,
@@ -51,10 +46,8 @@ use crate::{
     snapshot::{
         actor::{Snapshotter, SnapshotterOptions},
         catalog::SnapshotCatalog,
-        folder_store::FolderStore,
-        local::RaftSnapshots,
     },
-    watch::WatchFanout,
+    watch::{Audiences, WatchFanout},
 };
 
 /// Where the partition map is put for everybody to see.
@@ -66,7 +59,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
     pub(super) host: ActorHost,
     pub(super) metrics: Metrics,
-    pub(super) opener: LogOpener,
+    pub(super) disk: Disk,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) router: Router,
     pub(super) map: MapWatch,
@@ -78,33 +71,15 @@ pub(super) struct Shared {
 /// What opening a member gives beside the shared parts.
 pub(super) struct Opened {
     pub(super) shared: Shared,
-    pub(super) log: actix::Addr<LogActor>,
     pub(super) log_failures: watch::Receiver<Option<LogFailure>>,
     pub(super) service: PeerService,
     pub(super) map_tell: MapTell,
 }
 
-/// Opens the log and everything that needs no group yet.
-pub(super) fn open(config: MemberConfig) -> Result<Opened, StartError> {
+/// Opens everything that needs no group yet.
+pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, StartError> {
     let (member, cluster) = (config.member, config.cluster.parse::<ClusterId>().map_err(StartError::of)?);
-    let build = Build { version: env!("CARGO_PKG_VERSION").to_owned(), revision: "unknown".to_owned() };
-    let identity = Identity { cluster: config.cluster.clone(), member, build };
-    let metrics = Metrics::start(&identity).map_err(StartError::of)?;
-    let host = ActorHost::threads().map_err(StartError::of)?;
-    let instruments = metrics.instruments.clone();
-    let on_commit = Arc::new(move |sample: &CommitSample| {
-        instruments.raft.log_synced(sample.fsync);
-        instruments.raft.log_appended(sample.oldest_wait);
-    });
-    let options = LogOptions {
-        folder: config.data_dir.clone(),
-        identity: LogIdentity { cluster: cluster.clone(), member },
-        size_limit_bytes: None,
-        on_commit: Some(on_commit),
-    };
-    let log = LogActor::open(options).map_err(StartError::of)?;
-    let (log_failures, opener) = (log.failures(), log.opener());
-    let log = host.spawn_actor(Role::Log, log);
+    let Ground { clock, host, disk, log_failures, transport, snapshots, metrics } = ground;
     let raft = &config.raft;
     let timing = Timing {
         heartbeat_interval: raft.heartbeat_interval,
@@ -112,22 +87,20 @@ pub(super) fn open(config: MemberConfig) -> Result<Opened, StartError> {
         election_timeout_max: raft.election_timeout_max,
     };
     let patience = timing.election_timeout_max * PATIENCE;
-    let heard = Heard::new();
-    let transport: Arc<dyn Transport> = Arc::new(GrpcTransport::new(cluster.clone(), member, heard.clone()));
     let peers: Vec<MemberId> =
         config.members.iter().map(|entry| entry.id).filter(|id| *id != member).collect();
     for entry in &config.members {
         transport.learn(entry.id, &entry.peer);
     }
     let router = Router::new(member, peers, transport.clone(), patience, metrics.instruments.clone());
+    let heard = transport.heard().clone();
     let service = PeerService::new(cluster.clone(), member, Arc::new(router.clone()), heard);
-    let store = FolderStore::open(&config.snapshot_dir()).map_err(StartError::of)?;
-    let catalog = SnapshotCatalog::new(Arc::new(store), cluster);
+    let catalog = SnapshotCatalog::new(snapshots, cluster);
     let (map_tell, map) = watch::channel(None);
-    let (config, clock) = (Arc::new(config), Clock::system());
+    let config = Arc::new(config);
     let shared =
-        Shared { config, clock, host, metrics, opener, transport, router, map, timing, patience, catalog };
-    Ok(Opened { shared, log, log_failures, service, map_tell })
+        Shared { config, clock, host, metrics, disk, transport, router, map, timing, patience, catalog };
+    Ok(Opened { shared, log_failures, service, map_tell })
 }
 
 impl Shared {
@@ -136,29 +109,27 @@ impl Shared {
         self.config.members.iter().map(|entry| (entry.id, entry.peer.clone())).collect()
     }
 
-    async fn open_log(&self, id: GroupId) -> Result<(GroupNumber, LogHandle), StartError> {
-        let number = GroupNumber::new(id.0).map_err(StartError::of)?;
-        let log = self.opener.open_group(number).await.map_err(StartError::of)?;
-        Ok((number, log))
-    }
-
     async fn start_raft(
         &self,
         id: GroupId,
         machine: Machine,
     ) -> Result<(GroupNumber, RaftGroup), StartError> {
-        let (number, log) = self.open_log(id).await?;
+        let number = GroupNumber::new(id.0).map_err(StartError::of)?;
+        let log = self.disk.open_group(number).await?;
+        let snapshots = self.disk.raft_snapshots(number);
+        snapshots.check_covers(log.purged()).await.map_err(StartError::of)?;
         let observer = GroupObserver::new(id, self.config.member, self.metrics.instruments.clone());
         let options = GroupOptions {
             id,
             member: self.config.member,
             timing: self.timing,
-            snapshots: RaftSnapshots::in_folder(&self.config.data_dir, number),
+            snapshots: snapshots.clone(),
             transport: self.transport.clone(),
             machine,
             observer: Arc::new(observer),
         };
         let raft = RaftGroup::start(options, log).await.map_err(StartError::of)?;
+        snapshots.started().await;
         Ok((number, raft))
     }
 
@@ -178,15 +149,19 @@ impl Shared {
         let proposer = Proposer::unbound(id, clock.clone(), metrics.clone(), self.patience);
         let lease = LeaseManager::new(proposer.clone(), clock.clone(), metrics.clone());
         let lease = self.host.spawn_actor(Role::Lease, lease);
-        let fanout = self.host.spawn_actor(Role::Watch, WatchFanout::new(proposer.clone(), clock.clone()));
-        let sink =
-            Arc::new(GroupSink::new(id, lease.clone(), fanout.clone(), metrics.clone(), clock.clone()));
+        let audiences = Audiences::default();
+        let fanout = WatchFanout::new(proposer.clone(), clock.clone(), audiences.clone());
+        let fanout = self.host.spawn_actor(Role::Watch, fanout);
+        let (to_lease, to_fanout) = (lease.clone(), fanout.clone());
+        let sink = GroupSink::new(id, to_lease, to_fanout, metrics.clone(), clock.clone(), audiences.clone());
+        let sink = Arc::new(sink);
         let machine = Machine::Locks { table: LockTable::new(id), sink: sink.clone() };
         let (number, raft) = self.start_raft(id, machine).await?;
         proposer.bind(raft.clone());
         let snapshotter = self.start_snapshotter(number, &raft)?;
         let (outward, home_of) = (self.outward(), self.home_of());
-        let parts = Parts { raft, lease, fanout, snapshotter, proposer, clock, metrics, outward, home_of };
+        let parts =
+            Parts { raft, lease, fanout, audiences, snapshotter, proposer, clock, metrics, outward, home_of };
         Ok((Group::new(parts), sink))
     }
 
@@ -207,6 +182,7 @@ impl Shared {
             interval: Some(self.config.snapshots.interval).filter(|interval| !interval.is_zero()),
             keep,
             clock: Arc::new(move || clock.wall_ms()),
+            metrics: self.metrics.instruments.snapshot.clone(),
         };
         Ok(self.host.spawn_actor(Role::Snapshot, Snapshotter::new(options)))
     }
@@ -227,9 +203,12 @@ impl Shared {
 
     /// Lets the gauges read the groups.
     pub(super) fn feed_gauges(&self, groups: BTreeMap<GroupId, Group>, meta: MetaGroup) {
+        let snapshots = self.metrics.instruments.snapshot.clone();
         self.metrics.instruments.read_figures_from(Arc::new(move || {
             let meta = replica_figures(GroupId::META, &meta.raft().status(), meta.leads(), None);
-            Figures { groups: groups.values().map(Group::figures).chain([meta]).collect() }
+            let all = groups.values().map(Group::figures).chain([meta]);
+            let all = all.map(|group| GroupFigures { snapshot: snapshots.newest(group.group), ..group });
+            Figures { groups: all.collect() }
         }));
     }
 

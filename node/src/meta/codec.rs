@@ -1,5 +1,6 @@
 //! How commands and the state of the meta group stand in logs and snapshots: a version byte, for the state also a
-//! checksum, then postcard. Equal states have equal bytes.
+//! checksum, then postcard. Equal states have equal bytes. In format 1 the checksum of a state does not cover the version
+//! byte; from format 2 on it must, as the last byte, so that a newer state is told from a damaged version byte.
 
 use super::{command::MetaCommand, table::MetaTable};
 
@@ -40,6 +41,14 @@ pub enum MetaDecodeError {
         stored: u32,
         /// What the content gives.
         computed: u32,
+    },
+    /// The version byte is not the one that was written.
+    #[error(
+        "the meta group's state is damaged (version byte {found} before content of format {TABLE_FORMAT})"
+    )]
+    Version {
+        /// Its version byte.
+        found: u8,
     },
     /// The content makes no sense.
     #[error("the meta group's {what} cannot be decoded ({reason})")]
@@ -82,7 +91,7 @@ impl MetaTable {
         let mut out = vec![TABLE_FORMAT, 0, 0, 0, 0];
         out = postcard::to_extend(self, out)
             .map_err(|reason| MetaDecodeError::Content { what: "state", reason })?;
-        let sum = crc32fast::hash(&out[TABLE_HEADER..]).to_le_bytes();
+        let sum = checksum(TABLE_FORMAT, &out[TABLE_HEADER..]).to_le_bytes();
         out[1..TABLE_HEADER].copy_from_slice(&sum);
         Ok(out)
     }
@@ -96,15 +105,30 @@ impl MetaTable {
         let Some(([format, sum @ ..], content)) = bytes.split_first_chunk::<TABLE_HEADER>() else {
             return Err(MetaDecodeError::Short { what, len: bytes.len() });
         };
-        if *format != TABLE_FORMAT {
-            return Err(MetaDecodeError::Format { what, found: *format, known: TABLE_FORMAT });
+        let (found, stored) = (*format, u32::from_le_bytes(*sum));
+        let computed = checksum(TABLE_FORMAT, content);
+        if stored == computed {
+            return if found == TABLE_FORMAT {
+                exactly(what, content)
+            } else {
+                Err(MetaDecodeError::Version { found })
+            };
         }
-        let (stored, computed) = (u32::from_le_bytes(*sum), crc32fast::hash(content));
-        if stored != computed {
-            return Err(MetaDecodeError::Checksum { stored, computed });
+        if found > TABLE_FORMAT && stored == checksum(found, content) {
+            return Err(MetaDecodeError::Format { what, found, known: TABLE_FORMAT });
         }
-        exactly(what, content)
+        Err(MetaDecodeError::Checksum { stored, computed })
     }
+}
+
+/// The checksum of a state of this format.
+fn checksum(format: u8, content: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(content);
+    if format > TABLE_FORMAT {
+        hasher.update(&[format]);
+    }
+    hasher.finalize()
 }
 
 /// Decodes all of `content`: bytes left over are an error.
@@ -185,6 +209,16 @@ mod tests {
             bad[bit / 8] ^= 1 << (bit % 8);
             assert!(MetaTable::decode(&bad).is_err(), "bit {bit}");
         }
+    }
+
+    #[test]
+    fn a_newer_state_is_told_from_a_damaged_version_byte() {
+        let mut bytes = table().encode().unwrap();
+        bytes[0] = 3;
+        assert_eq!(MetaTable::decode(&bytes), Err(MetaDecodeError::Version { found: 3 }));
+        let newer = [[3].as_slice(), &crc32fast::hash(b"later\x03").to_le_bytes(), b"later"].concat();
+        let said = MetaTable::decode(&newer).unwrap_err().to_string();
+        assert!(said.contains("state has format 3") && said.ends_with("run the newer version"), "{said}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub struct GroupFigures {
     pub apply_lag: u64,
     /// Proposals that wait for their commit here.
     pub proposals_pending: u64,
-    /// The newest durable snapshot, if there is one.
+    /// The newest snapshot in the store that this member knows of.
     pub snapshot: Option<SnapshotFigures>,
     /// What only the leader can say; absent everywhere else, so that nothing counts twice.
     pub leader: Option<LeaderFigures>,
@@ -50,12 +50,12 @@ pub enum ReplicaRole {
     Learner,
 }
 
-/// The newest durable snapshot of a group.
+/// The newest snapshot of a group in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotFigures {
     /// Its size in bytes.
     pub size_bytes: u64,
-    /// When it became durable, in milliseconds since 1970.
+    /// When it was taken, in milliseconds since 1970.
     pub taken_at_ms: u64,
 }
 

@@ -126,7 +126,7 @@ fn snapshots(meter: &Meter, cell: &Cell) {
         cell,
         "holdfast.snapshot.size",
         "By",
-        "Size of the newest durable snapshot",
+        "Size of the newest snapshot in the store",
         |g| g.snapshot.map(|s| s.size_bytes as f64),
     );
     maybe_per_group(
@@ -134,7 +134,7 @@ fn snapshots(meter: &Meter, cell: &Cell) {
         cell,
         "holdfast.snapshot.last_success.timestamp",
         "s",
-        "When the newest durable snapshot was taken, in seconds since 1970",
+        "When the newest snapshot in the store was taken, in seconds since 1970",
         |g| g.snapshot.map(|s| s.taken_at_ms as f64 / 1_000.0),
     );
 }

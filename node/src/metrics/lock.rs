@@ -96,7 +96,7 @@ impl LockMetrics {
             handoff: meter
                 .f64_histogram("holdfast.lock.handoff.duration")
                 .with_unit("s")
-                .with_description("Time from the proposal of a release to the answer of the next waiter")
+                .with_description("Time from the proposal of what ended a hold, by the leader's wall clock, to the grant of the next waiter")
                 .with_boundaries(buckets::COMMIT.to_vec())
                 .build(),
             queue: meter
@@ -130,7 +130,7 @@ impl LockMetrics {
         self.queue.record(u64::from(ahead), &[labels::group(group)]);
     }
 
-    /// A release woke the next waiter.
+    /// The end of a hold granted the lock to the next waiter.
     pub fn handed_over(&self, group: GroupId, took: Duration) {
         self.handoff.record(took.as_secs_f64(), &[labels::group(group)]);
     }

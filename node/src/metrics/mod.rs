@@ -22,7 +22,7 @@ pub mod session;
 pub mod snapshot;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 

@@ -54,6 +54,7 @@ pub struct RaftMetrics {
     fsync: Histogram<f64>,
     append: Histogram<f64>,
     apply: Histogram<f64>,
+    confirm: Histogram<f64>,
 }
 
 impl RaftMetrics {
@@ -107,6 +108,12 @@ impl RaftMetrics {
                 "Time to apply one batch of committed entries",
                 &buckets::MEMORY,
             ),
+            confirm: histogram(
+                meter,
+                "holdfast.raft.confirm.duration",
+                "Time of one proof of leadership by a quorum, for all keepalives and reads that wait for it, by outcome",
+                &buckets::COMMIT,
+            ),
         }
     }
 
@@ -145,6 +152,11 @@ impl RaftMetrics {
             Err(ProposalFailure::Internal) => "internal",
         };
         self.proposal_failures.add(1, &[labels::group(group), KeyValue::new("reason", reason)]);
+    }
+
+    /// A quorum has confirmed that this member leads, or has not.
+    pub fn confirmed(&self, group: GroupId, success: bool, took: Duration) {
+        self.confirm.record(took.as_secs_f64(), &[labels::group(group), labels::outcome(success)]);
     }
 
     /// The log file was committed and synced.

@@ -32,6 +32,26 @@ impl Redirect {
     }
 }
 
+/// Why work was refused before it was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A queue had no room.
+    QueueFull,
+    /// What was taken before waits for too long.
+    Overload,
+}
+
+impl Refusal {
+    const ALL: [Self; 2] = [Self::QueueFull, Self::Overload];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::Overload => "overload",
+        }
+    }
+}
+
 /// How an HTTP request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpEnd {
@@ -46,6 +66,7 @@ pub enum HttpEnd {
 pub struct ServiceMetrics {
     http: Histogram<f64>,
     redirects: Counter<u64>,
+    refusals: Counter<u64>,
     audit: Counter<u64>,
 }
 
@@ -63,6 +84,13 @@ impl ServiceMetrics {
                 .with_unit("{redirect}")
                 .with_description("Requests sent on, by reason: not_leader, moved, stale_map")
                 .build(),
+            refusals: meter
+                .u64_counter("holdfast.admission.rejections")
+                .with_unit("{request}")
+                .with_description(
+                    "Requests refused before anything was done, by reason: queue_full, overload",
+                )
+                .build(),
             audit: meter
                 .u64_counter("holdfast.audit.events")
                 .with_unit("{event}")
@@ -72,6 +100,9 @@ impl ServiceMetrics {
         // From zero, so that a query tells "none yet" from "not measured".
         for reason in Redirect::ALL {
             metrics.redirects.add(0, &[KeyValue::new("reason", reason.as_str())]);
+        }
+        for reason in Refusal::ALL {
+            metrics.refusals.add(0, &[KeyValue::new("reason", reason.as_str())]);
         }
         metrics
     }
@@ -96,6 +127,11 @@ impl ServiceMetrics {
     /// A request was sent on.
     pub fn redirected(&self, reason: Redirect) {
         self.redirects.add(1, &[KeyValue::new("reason", reason.as_str())]);
+    }
+
+    /// A request was refused because there is too much to do.
+    pub fn refused(&self, reason: Refusal) {
+        self.refusals.add(1, &[KeyValue::new("reason", reason.as_str())]);
     }
 
     /// A line went into the audit log. `action` and `outcome` are the fixed words of such lines.

@@ -1,13 +1,15 @@
 //! Snapshots: how long they take and at which stage they fail.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use holdfast_partitioner::GroupId;
 use opentelemetry::{
     KeyValue,
     metrics::{Counter, Histogram, Meter},
 };
+use parking_lot::RwLock;
 
-use super::{buckets, labels};
+use super::{buckets, figures::SnapshotFigures, labels};
 
 /// What was done with a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,7 @@ impl SnapshotStage {
 pub struct SnapshotMetrics {
     duration: Histogram<f64>,
     failures: Counter<u64>,
+    newest: Arc<RwLock<BTreeMap<GroupId, SnapshotFigures>>>,
 }
 
 impl SnapshotMetrics {
@@ -71,6 +74,7 @@ impl SnapshotMetrics {
                 .with_unit("{failure}")
                 .with_description("Snapshots that failed, by stage: build, upload, verify, restore")
                 .build(),
+            newest: Arc::default(),
         };
         // From zero, so that a query tells "none yet" from "not measured".
         for stage in SnapshotStage::ALL {
@@ -93,5 +97,19 @@ impl SnapshotMetrics {
     /// A snapshot failed.
     pub fn failed(&self, stage: SnapshotStage) {
         self.failures.add(1, &[KeyValue::new("stage", stage.as_str())]);
+    }
+
+    /// The newest snapshot of a group in the store that this member took or found.
+    pub fn stored(&self, group: GroupId, snapshot: SnapshotFigures) {
+        let mut newest = self.newest.write();
+        let known = newest.entry(group).or_insert(snapshot);
+        if known.taken_at_ms < snapshot.taken_at_ms {
+            *known = snapshot;
+        }
+    }
+
+    /// What [`stored`](Self::stored) was told last.
+    pub fn newest(&self, group: GroupId) -> Option<SnapshotFigures> {
+        self.newest.read().get(&group).copied()
     }
 }

@@ -19,7 +19,7 @@ use super::{
     figures::{Figures, GroupFigures, LeaderFigures, PrefixFigures, ReplicaRole, SnapshotFigures},
     lock::WaitOutcome,
     raft::{ElectionResult, LeaderChange, ProposalFailure},
-    service::{HttpEnd, Redirect},
+    service::{HttpEnd, Redirect, Refusal},
     snapshot::{SnapshotKind, SnapshotStage},
 };
 
@@ -28,6 +28,7 @@ const TOOK: Duration = Duration::from_millis(3);
 
 /// Every metric by its Prometheus name, with its type: what dashboards and rules may refer to.
 const NAMES: &str = "\
+holdfast_admission_rejections_total counter
 holdfast_audit_events_total counter
 holdfast_build_info gauge
 holdfast_group_replica gauge
@@ -42,6 +43,7 @@ holdfast_lock_wait_oldest_seconds gauge
 holdfast_lock_waiting gauge
 holdfast_raft_apply_duration_seconds histogram
 holdfast_raft_apply_lag gauge
+holdfast_raft_confirm_duration_seconds histogram
 holdfast_raft_elections_total counter
 holdfast_raft_has_leader gauge
 holdfast_raft_is_leader gauge
@@ -72,7 +74,7 @@ process_file_descriptor_open gauge
 process_memory_usage_bytes gauge
 target_info gauge";
 
-fn metrics() -> Metrics {
+pub(crate) fn metrics() -> Metrics {
     let build = Build { version: "0.1.0".into(), revision: "abc123".into() };
     Metrics::start(&Identity { cluster: "test".into(), member: 7, build }).unwrap()
 }
@@ -124,11 +126,13 @@ fn record_everything(metrics: &Metrics) {
     all.raft.log_synced(Duration::from_micros(70));
     all.raft.log_appended(TOOK);
     all.raft.applied(G, TOOK);
+    all.raft.confirmed(G, true, TOOK);
     all.snapshot.step_ended(SnapshotKind::Upload, true, TOOK);
     all.snapshot.failed(SnapshotStage::Verify);
     all.service.http_ended("POST", Some("/v1/locks/acquire".into()), HttpEnd::Status(200), TOOK);
     all.service.http_ended("POST", Some("/v1/locks/acquire".into()), HttpEnd::Disconnected, TOOK);
     all.service.redirected(Redirect::Moved);
+    all.service.refused(Refusal::Overload);
     all.service.audited("force_release", "ok");
     all.read_figures_from(Arc::new(leading));
 }
@@ -176,6 +180,8 @@ fn series_carry_the_published_attributes_and_values() {
         r#"holdfast_snapshot_last_success_timestamp_seconds{holdfast_group_id="1"} 1700000000.5"#,
         r#"holdfast_snapshot_failures_total{stage="build"} 0"#,
         r#"holdfast_routing_redirects_total{reason="stale_map"} 0"#,
+        r#"holdfast_admission_rejections_total{reason="overload"} 1"#,
+        r#"holdfast_admission_rejections_total{reason="queue_full"} 0"#,
         r#"holdfast_audit_events_total{action="force_release",outcome="ok"} 1"#,
         r#"holdfast_build_info{revision="abc123",version="0.1.0"} 1"#,
         r#"http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="200",http_route="/v1/locks/acquire",url_scheme="http"} 1"#,

@@ -33,7 +33,7 @@ impl Heard {
     }
 
     /// Notes that something came from a member.
-    pub(crate) fn note(&self, member: MemberId) {
+    pub fn note(&self, member: MemberId) {
         self.last.lock().insert(member, Instant::now());
     }
 }

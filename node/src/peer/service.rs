@@ -127,7 +127,7 @@ impl PeerService {
     ///
     /// # Errors
     /// [`Misdirected`]; the message must not be looked at any further.
-    pub(crate) fn receive(&self, envelope: &Envelope) -> Result<MemberId, Misdirected> {
+    pub fn receive(&self, envelope: &Envelope) -> Result<MemberId, Misdirected> {
         let member = self.inner.member;
         if envelope.cluster != self.inner.cluster {
             return Err(Misdirected::OtherCluster {
@@ -151,7 +151,7 @@ impl PeerService {
     ///
     /// # Errors
     /// [`LinkError::Refused`] where there is no such group here.
-    pub(crate) fn append(
+    pub fn append(
         &self,
         from: MemberId,
         group: GroupId,
@@ -166,7 +166,7 @@ impl PeerService {
     ///
     /// # Errors
     /// [`LinkError::Refused`] where there is no such group here or it has stopped.
-    pub(crate) async fn ask(&self, group: GroupId, question: Question) -> Result<Answer, LinkError> {
+    pub async fn ask(&self, group: GroupId, question: Question) -> Result<Answer, LinkError> {
         self.replica(group)?.receive_question(question).await
     }
 
@@ -174,7 +174,7 @@ impl PeerService {
     ///
     /// # Errors
     /// [`LinkError::Refused`] where there is no such group here or it has stopped.
-    pub(crate) async fn snapshot(
+    pub async fn snapshot(
         &self,
         group: GroupId,
         parcel: SnapshotParcel,
@@ -183,7 +183,8 @@ impl PeerService {
     }
 
     /// Has the handler answer a request.
-    pub(crate) fn call(&self, from: MemberId, request: Bytes) -> BoxFuture<'static, Bytes> {
+    #[must_use]
+    pub fn call(&self, from: MemberId, request: Bytes) -> BoxFuture<'static, Bytes> {
         self.inner.handler.call(from, request)
     }
 

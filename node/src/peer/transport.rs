@@ -18,8 +18,8 @@ pub type AppendAnswers = BoxStream<'static, Result<AppendAnswer, LinkError>>;
 
 /// Carries messages from this member to the others.
 ///
-/// Two live implementations: [`GrpcTransport`](super::grpc::GrpcTransport) between processes, and
-/// [`MemoryTransport`](super::memory::MemoryTransport) between members of one process.
+/// Live implementations: [`GrpcTransport`](super::grpc::GrpcTransport) between processes,
+/// [`MemoryTransport`](super::memory::MemoryTransport) between members of one process, and that of the simulation.
 pub trait Transport: fmt::Debug + Send + Sync + 'static {
     /// Says where a member listens (`host:port`); replaces what was said before. Connections are made when needed.
     fn learn(&self, member: MemberId, address: &str);

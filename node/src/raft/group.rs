@@ -23,6 +23,7 @@ use tokio::{
 };
 
 use super::{
+    ages::Ages,
     confirm::{Confirmer, NotLeader},
     fault::{InitializeError, SnapshotError, StartError, TransferError},
     leadership::{Follow, GroupFatal, Leadership},
@@ -30,7 +31,7 @@ use super::{
     network::GroupLinks,
     observe::RaftObserver,
     propose::{ProposeError, Proposer},
-    recorder::Recorder,
+    silence::Silence,
     status::GroupStatus,
     table::{Machine, Table},
     timing::Timing,
@@ -76,6 +77,7 @@ struct Inner {
     state: Arc<State>,
     proposer: Proposer,
     confirmer: Confirmer,
+    ages: Ages,
     leadership: watch::Receiver<Leadership>,
     fatal: watch::Receiver<Option<GroupFatal>>,
     /// One snapshot at a time.
@@ -107,23 +109,29 @@ impl RaftGroup {
     {
         let GroupOptions { id, member, timing, snapshots, transport, machine, observer } = options;
         let config = timing.config(&format!("group {id}"))?;
-        let state = State::new(machine, snapshots);
-        let links = GroupLinks { member, group: id, transport, answer_limit: timing.election_timeout_max };
+        let state = State::new(machine, snapshots, Arc::clone(&observer));
+        let silence = Silence::default();
+        let links = GroupLinks {
+            member,
+            group: id,
+            transport,
+            answer_limit: timing.election_timeout_max,
+            silence: silence.clone(),
+        };
         let stopped = |err: &dyn fmt::Display| StartError::Storage { group: id, reason: err.to_string() };
         let raft = Raft::new(member, config, links, log, StateMachine::new(Arc::clone(&state)))
             .await
             .map_err(|err| stopped(&err))?;
-        let recorder = Arc::new(Recorder(Arc::clone(&observer)));
-        raft.set_metrics_recorder(Some(recorder)).await.map_err(|err| stopped(&err))?;
 
         let mut tasks = JoinSet::new();
-        let (proposer, proposing) = Proposer::new(raft.clone(), Arc::clone(&observer));
-        tasks.spawn(proposing);
-        let patience = timing.election_timeout_max;
-        let (confirmer, confirming) =
-            Confirmer::new(raft.clone(), state.applied(), patience, Arc::clone(&observer));
-        tasks.spawn(confirming);
         let (leadership, leadership_now) = watch::channel(Leadership::UNKNOWN);
+        let (patience, ages) = (timing.election_timeout_max, Ages::default());
+        let (proposer, proposing) =
+            Proposer::new(raft.clone(), leadership_now.clone(), ages.clone(), Arc::clone(&observer));
+        tasks.spawn(proposing);
+        let (confirmer, confirming) =
+            Confirmer::new(raft.clone(), state.applied(), patience, ages.clone(), Arc::clone(&observer));
+        tasks.spawn(confirming);
         let (fatal, fatal_now) = watch::channel(None);
         let follow = Follow {
             group: id,
@@ -133,6 +141,8 @@ impl RaftGroup {
             leadership,
             fatal,
             observer,
+            silence,
+            timing,
         };
         let follow = tokio::spawn(follow.run());
         let inner = Inner {
@@ -143,6 +153,7 @@ impl RaftGroup {
             state,
             proposer,
             confirmer,
+            ages,
             leadership: leadership_now,
             fatal: fatal_now,
             snapshot: tokio::sync::Mutex::default(),
@@ -214,9 +225,16 @@ impl RaftGroup {
     /// afterwards is linearizable. One round serves all who asked before it started.
     ///
     /// # Errors
-    /// [`NotLeader`] where it does not lead, or no quorum answers within the longest election timeout.
+    /// [`NotLeader`] where it does not lead, or no quorum answers within two and a half of the longest election timeout.
     pub async fn confirm_leadership(&self) -> Result<Term, NotLeader> {
         self.inner.confirmer.confirm().await
+    }
+
+    /// How long the oldest proposal or proof of leadership here has been waiting for its outcome; zero where none does. While
+    /// it grows, the group is given more than it can do.
+    #[must_use]
+    pub fn oldest_wait(&self) -> Duration {
+        self.inner.ages.oldest()
     }
 
     /// Follows who leads.

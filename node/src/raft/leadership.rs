@@ -1,17 +1,23 @@
 //! Who leads a group, as this member knows it, and whether it is this member, ready to decide.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use holdfast_locktable::ids::Term;
 use holdfast_partitioner::GroupId;
 use openraft::{
-    Raft, async_runtime::watch::WatchReceiver, errors::Fatal, metrics::RaftServerMetrics, vote::RaftLeaderId,
+    Instant as _, Raft, async_runtime::watch::WatchReceiver, errors::Fatal, metrics::RaftServerMetrics,
+    vote::RaftLeaderId,
 };
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use super::{
     machine::StateMachine,
     observe::RaftObserver,
+    silence::Silence,
+    timing::Timing,
     types::{LeaderId, LogId, MemberId, TypeConfig},
 };
 
@@ -25,13 +31,16 @@ pub struct Leadership {
     /// Whether this member leads and has applied an entry of its own term: only then is its state that of a leader.
     ///
     /// It says nothing about now: a leader that is cut off goes on believing. What needs proof asks
-    /// [`RaftGroup::confirm_leadership`](super::group::RaftGroup::confirm_leadership).
+    /// [`RaftGroup::confirm_leadership`](super::group::RaftGroup::confirm_leadership). One that has not heard from a quorum
+    /// for the longest election timeout believes no more, although openraft would: `leader` is `None` until it has.
     pub here: bool,
+    /// While there is no leader: since when none has been heard, as far as this member can tell.
+    pub quiet_since: Option<Instant>,
 }
 
 impl Leadership {
     /// Before anything is known.
-    pub(crate) const UNKNOWN: Self = Self { leader: None, term: Term(0), here: false };
+    pub(crate) const UNKNOWN: Self = Self { leader: None, term: Term(0), here: false, quiet_since: None };
 }
 
 /// The group cannot go on in this process: its log, its state or openraft itself has failed. The process must end; it
@@ -45,6 +54,9 @@ pub struct GroupFatal {
     pub reason: Arc<str>,
 }
 
+/// Looks at the age of the quorum's last word per longest election timeout.
+const LOOKS: u32 = 4;
+
 /// Everything that the task of one group follows and tells.
 pub(crate) struct Follow {
     pub(crate) group: GroupId,
@@ -54,16 +66,32 @@ pub(crate) struct Follow {
     pub(crate) leadership: watch::Sender<Leadership>,
     pub(crate) fatal: watch::Sender<Option<GroupFatal>>,
     pub(crate) observer: Arc<dyn RaftObserver>,
+    pub(crate) silence: Silence,
+    pub(crate) timing: Timing,
 }
 
 impl Follow {
     /// Follows the group until it ends.
     pub(crate) async fn run(mut self) {
         let mut server = self.raft.server_metrics();
-        let mut last = Leadership::UNKNOWN;
+        let mut last = Leadership { quiet_since: Some(Instant::now()), ..Leadership::UNKNOWN };
         self.observer.leadership(&last);
+        let mut leads_since: Option<(LeaderId, Instant)> = None;
         loop {
-            let (now, waits_for_apply) = self.look(&server.borrow_and_update());
+            let (mut now, waits_for_apply) = {
+                let server = server.borrow_and_update();
+                if server.state.is_candidate() {
+                    self.observer.standing(Term(server.vote.leader_id.term));
+                }
+                leads_since = self.leads(&server).map(|held| match leads_since {
+                    Some((before, since)) if before == held => (held, since),
+                    Some(_) | None => (held, Instant::now()),
+                });
+                self.look(&server, leads_since)
+            };
+            if now.leader.is_none() {
+                now.quiet_since = last.quiet_since.or_else(|| Some(self.unheard_since(leads_since)));
+            }
             if now != last {
                 last = now;
                 self.leadership.send_replace(now);
@@ -71,6 +99,7 @@ impl Follow {
             }
             tokio::select! {
                 biased;
+                () = sleep(self.timing.election_timeout_max / LOOKS), if leads_since.is_some() => {}
                 changed = server.changed() => {
                     if changed.is_err() {
                         break;
@@ -86,21 +115,55 @@ impl Follow {
         self.ended(last);
     }
 
-    /// The present state, and whether it will change with the next applied entry.
-    fn look(&mut self, server: &RaftServerMetrics<TypeConfig>) -> (Leadership, bool) {
-        // A member that leads has its vote for itself on disk, so this is the leadership it holds.
+    /// The leadership that openraft says this member holds.
+    fn leads(&self, server: &RaftServerMetrics<TypeConfig>) -> Option<LeaderId> {
+        // A member that leads has its vote for itself on disk.
         let held: LeaderId = server.vote.leader_id.to_committed();
         let leads = server.state.is_leader()
             && server.current_leader == Some(self.member)
             && held.node_id == self.member;
+        leads.then_some(held)
+    }
+
+    /// The present state, and whether it will change with the next applied entry.
+    fn look(
+        &mut self,
+        server: &RaftServerMetrics<TypeConfig>,
+        leads: Option<(LeaderId, Instant)>,
+    ) -> (Leadership, bool) {
         let applied = *self.applied.borrow_and_update();
-        let ready = applied.is_some_and(|id| id.leader_id == held);
-        let now = Leadership { leader: server.current_leader, term: Term(held.term), here: leads && ready };
-        (now, leads && !ready)
+        let ready = leads.is_some_and(|(held, _)| applied.is_some_and(|id| id.leader_id == held));
+        let alone = leads.is_some_and(|(_, since)| self.quorum_age(since) > self.timing.election_timeout_max);
+        self.silence.keep(alone);
+        let leader = server.current_leader.filter(|_| !alone);
+        let term = Term(server.vote.leader_id.to_committed().term);
+        let now = Leadership { leader, term, here: ready && !alone, quiet_since: None };
+        (now, leads.is_some() && !ready)
+    }
+
+    /// How long ago a quorum acknowledged this leader, counted from the sending of what it acknowledged. `since`: when it
+    /// became the leader, which a quorum's votes made it.
+    fn quorum_age(&self, since: Instant) -> Duration {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        if metrics.membership_config.membership().voter_ids().all(|voter| voter == self.member) {
+            return Duration::ZERO;
+        }
+        let led = since.elapsed();
+        metrics.last_quorum_acked.map_or(led, |at| at.elapsed().min(led))
+    }
+
+    /// Since when no leader has been heard, where that was just found.
+    fn unheard_since(&self, leads: Option<(LeaderId, Instant)>) -> Instant {
+        let now = Instant::now();
+        // A follower looks for another leader after at least the shortest election timeout.
+        let quiet = leads.map_or(self.timing.election_timeout_min, |(_, since)| self.quorum_age(since));
+        now.checked_sub(quiet).unwrap_or(now)
     }
 
     fn ended(&self, last: Leadership) {
-        let gone = Leadership { leader: None, here: false, ..last };
+        let quiet_since = last.quiet_since.or_else(|| Some(Instant::now()));
+        let gone = Leadership { leader: None, here: false, quiet_since, ..last };
         self.leadership.send_replace(gone);
         self.observer.leadership(&gone);
         let reason: Arc<str> = match &self.raft.metrics().borrow_watched().running_state {

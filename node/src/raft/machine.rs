@@ -13,11 +13,12 @@ use openraft::{
     storage::{ApplyResponder, EntryResponder, RaftStateMachine, Snapshot},
 };
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
+    observe::RaftObserver,
     table::{Decoded, Machine, Sink, Table},
-    types::{Entry, LogId, MemberId, Reply, SnapshotMeta, StoredMembership, TypeConfig},
+    types::{Entry, LogId, MemberId, Payload, Reply, SnapshotMeta, StoredMembership, TypeConfig},
 };
 use crate::snapshot::local::RaftSnapshots;
 
@@ -44,6 +45,7 @@ pub(crate) struct State {
     /// A snapshot that was stored and that openraft is about to be told of.
     stored: Mutex<Option<(SnapshotMeta, Bytes)>>,
     sink: Sink,
+    observer: Arc<dyn RaftObserver>,
 }
 
 #[derive(Debug)]
@@ -56,7 +58,11 @@ struct Inner {
 }
 
 impl State {
-    pub(crate) fn new(machine: Machine, snapshots: RaftSnapshots) -> Arc<Self> {
+    pub(crate) fn new(
+        machine: Machine,
+        snapshots: RaftSnapshots,
+        observer: Arc<dyn RaftObserver>,
+    ) -> Arc<Self> {
         let (table, sink) = machine.into_parts();
         let membership = StoredMembership::default();
         Arc::new(Self {
@@ -65,6 +71,7 @@ impl State {
             snapshots,
             stored: Mutex::new(None),
             sink,
+            observer,
         })
     }
 
@@ -132,6 +139,7 @@ impl State {
 
     /// Applies entries that follow each other, tells the sink, then answers those who wait here.
     fn apply(&self, entries: Vec<EntryResponder<TypeConfig>>) -> io::Result<()> {
+        let (started, count) = (Instant::now(), entries.len());
         let mut todo = Vec::with_capacity(entries.len());
         for (entry, responder) in entries {
             todo.push((self.decode(entry)?, responder));
@@ -164,6 +172,7 @@ impl State {
         }
         self.sink.applied(batch);
         self.applied.send_replace(Some(last));
+        self.observer.applied(count, started.elapsed());
         for (responder, reply) in answers {
             responder.send(reply);
         }
@@ -177,6 +186,7 @@ impl State {
             EntryPayload::Membership(membership) => {
                 Content::Membership(StoredMembership::new(Some(id), membership))
             }
+            EntryPayload::Normal(payload) if payload == Payload::NOTHING => Content::Nothing,
             EntryPayload::Normal(payload) => Content::Command(self.sink.decode(&payload).map_err(|err| {
                 io::Error::other(format!(
                     "entry {} of the log holds a command that this version cannot read: {err}",
@@ -214,6 +224,22 @@ impl StateMachine {
     pub(crate) fn new(state: Arc<State>) -> Self {
         Self { state }
     }
+
+    /// Stores the snapshot before the state is replaced, so that a restart at any point finds either.
+    async fn install(&self, meta: &SnapshotMeta, snapshot: Bytes) -> io::Result<()> {
+        let len = snapshot.len();
+        let table = if len < LARGE_SNAPSHOT {
+            self.state.sink.decode_table(&snapshot)?
+        } else {
+            let (sink, bytes) = (self.state.sink.clone(), snapshot.clone());
+            tokio::task::spawn_blocking(move || sink.decode_table(&bytes))
+                .await
+                .map_err(io::Error::other)??
+        };
+        self.state.snapshots.save(meta, &snapshot).await?;
+        self.state.restore(meta, table, len);
+        Ok(())
+    }
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {
@@ -244,20 +270,11 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         Builder { state: Arc::clone(&self.state) }
     }
 
-    /// Stores the snapshot before the state is replaced, so that a restart at any point finds either.
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: Bytes) -> Result<(), io::Error> {
-        let len = snapshot.len();
-        let table = if len < LARGE_SNAPSHOT {
-            self.state.sink.decode_table(&snapshot)?
-        } else {
-            let (sink, bytes) = (self.state.sink.clone(), snapshot.clone());
-            tokio::task::spawn_blocking(move || sink.decode_table(&bytes))
-                .await
-                .map_err(io::Error::other)??
-        };
-        self.state.snapshots.save(meta, &snapshot).await?;
-        self.state.restore(meta, table, len);
-        Ok(())
+        let started = Instant::now();
+        let installed = self.install(meta, snapshot).await;
+        self.state.observer.installed(started.elapsed(), installed.is_ok());
+        installed
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Shot>, io::Error> {

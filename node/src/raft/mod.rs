@@ -20,9 +20,10 @@ pub mod table;
 pub mod timing;
 pub mod types;
 
+mod ages;
 mod compaction;
 mod deadline;
 mod machine;
 mod network;
 mod receive;
-mod recorder;
+mod silence;

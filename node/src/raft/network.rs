@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::{
     deadline::{Unanswered, with_deadline},
     machine::Shot,
+    silence::Silence,
     types::{
         AppendAnswer, AppendRequest, MemberId, SnapshotResponse, TransferRequest, TransferResponse,
         TypeConfig, Vote, VoteRequest, VoteResponse,
@@ -36,6 +37,8 @@ pub(crate) struct GroupLinks {
     /// How long an append may stay unanswered. More than openraft's own limit of a heartbeat: an answer waits for the
     /// far end's disk, and breaking the stream off at each of its pauses would send everything again.
     pub(crate) answer_limit: Duration,
+    /// Kept while this member leads without a quorum.
+    pub(crate) silence: Silence,
 }
 
 impl GroupLinks {
@@ -91,6 +94,15 @@ impl Link {
         asked.await.map_err(|err| self.rpc_error(err))
     }
 
+    /// Refuses to send what would keep the others from electing a leader that hears them.
+    fn unless_silent(&self) -> Result<(), RpcError> {
+        if !self.links.silence.kept() {
+            return Ok(());
+        }
+        let reason = "this member leads without a quorum and keeps silent".to_owned();
+        Err(self.rpc_error(LinkError::Unreachable { to: self.target, reason }))
+    }
+
     async fn open<S>(&self, requests: S) -> Result<AppendAnswers, RpcError>
     where
         S: Stream<Item = AppendRequest> + Send + 'static,
@@ -105,10 +117,18 @@ impl Link {
 
     /// Appends in a stream of their own. An answer that is overdue ends it: without that a lost answer would end
     /// replication for good.
-    async fn replicate<'s, S>(&'s self, input: S) -> Result<Answers<'s>, RpcError>
+    ///
+    /// The first request is taken before the stream is opened: that is where openraft pauses after failures. Refusing
+    /// without having taken it would have it try again at once, without end, for as long as the member is away.
+    async fn replicate<'s, S>(&'s self, mut input: S) -> Result<Answers<'s>, RpcError>
     where
-        S: Stream<Item = AppendRequest> + Send + 'static,
+        S: Stream<Item = AppendRequest> + Send + Unpin + 'static,
     {
+        let Some(first) = input.next().await else {
+            return Ok(Box::pin(stream::empty()));
+        };
+        let input = stream::iter([first]).chain(input);
+        self.unless_silent()?;
         let unanswered = Unanswered::new();
         let noted = unanswered.clone();
         let answers = self.open(input.inspect(move |_| noted.sent())).await?;
@@ -222,6 +242,7 @@ impl RaftNetworkV2<TypeConfig> for Link {
         cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         option: RPCOption,
     ) -> Result<SnapshotResponse, StreamingError<TypeConfig>> {
+        self.unless_silent()?;
         let GroupLinks { group, transport, .. } = &self.links;
         let parcel = SnapshotParcel { vote, meta: snapshot.meta, data: snapshot.snapshot };
         let sent = transport.snapshot(self.target, *group, parcel, option.soft_ttl());
@@ -241,5 +262,45 @@ impl RaftNetworkV2<TypeConfig> for Link {
             Answer::Transfer(response) => Ok(response),
             Answer::Vote(_) => Err(self.no_such_answer()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::peer::{Heard, MemoryNetwork};
+
+    /// A link to a member that is not there.
+    fn dead_end() -> Link {
+        let transport = MemoryNetwork::new().transport("test".parse().unwrap(), 1, Heard::new());
+        let links = GroupLinks {
+            member: 1,
+            group: GroupId(1),
+            transport: Arc::new(transport),
+            answer_limit: Duration::from_secs(1),
+            silence: Silence::default(),
+        };
+        links.link(2, &BasicNode::default(), Purpose::Replication)
+    }
+
+    #[tokio::test]
+    async fn a_refusal_comes_after_the_pause_before_the_first_request() {
+        let paused = Arc::new(AtomicBool::new(false));
+        let noted = paused.clone();
+        let request = stream::once(async move {
+            noted.store(true, Ordering::Relaxed);
+            AppendRequest {
+                vote: Vote::new(1, 1),
+                prev_log_id: None,
+                entries: Vec::new(),
+                leader_commit: None,
+            }
+        });
+        let mut link = dead_end();
+        let answers = link.stream_append(Box::pin(request), RPCOption::new(Duration::from_secs(1))).await;
+        assert!(matches!(answers, Err(RpcError::Unreachable(_))));
+        assert!(paused.load(Ordering::Relaxed), "openraft had no chance to pause");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use holdfast_locktable::ids::Term;
+
 use super::leadership::Leadership;
 
 /// Counts what a group does on this member. Called from the group's own tasks; must not block.
@@ -21,17 +23,19 @@ pub trait RaftObserver: fmt::Debug + Send + Sync + 'static {
         let _ = now;
     }
 
-    /// Another member asked for a vote.
-    fn vote_asked(&self) {}
-
-    /// Entries were handed to the log in one write.
-    fn appended(&self, entries: u64) {
-        let _ = entries;
+    /// This member stands for election, in a term of its own.
+    fn standing(&self, term: Term) {
+        let _ = term;
     }
 
-    /// Entries were handed to the state machine in one go.
-    fn applied(&self, entries: u64) {
-        let _ = entries;
+    /// Entries were applied in one go, and whoever follows them was told.
+    fn applied(&self, entries: usize, took: Duration) {
+        let _ = (entries, took);
+    }
+
+    /// A snapshot from the leader took the place of the state, or could not.
+    fn installed(&self, took: Duration, success: bool) {
+        let _ = (took, success);
     }
 }
 

@@ -17,9 +17,14 @@ use openraft::{
     errors::{ClientWriteError, Fatal},
     impls::ProgressResponder,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    time::Instant,
+};
 
 use super::{
+    ages::Ages,
+    leadership::Leadership,
     machine::StateMachine,
     observe::RaftObserver,
     types::{LeaderId, MemberId, Payload, Reply, TypeConfig},
@@ -70,6 +75,7 @@ impl ProposeError {
 
 /// A command on its way, and who waits for it.
 struct Pending {
+    since: Instant,
     payload: Payload,
     answer: oneshot::Sender<Result<Reply, ProposeError>>,
     /// Given back when the command is answered.
@@ -93,18 +99,20 @@ impl Proposer {
     /// The handle, and the task that someone must run and own.
     pub(crate) fn new(
         raft: Raft<TypeConfig, StateMachine>,
+        leadership: watch::Receiver<Leadership>,
+        ages: Ages,
         observer: Arc<dyn RaftObserver>,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         // Not bounded by itself: each command in it holds permits.
         let (queue, commands) = mpsc::unbounded_channel();
         let permits = Arc::new(Semaphore::new(PENDING_UNITS));
-        (Self { queue, permits }, run(raft, commands, observer))
+        (Self { queue, permits }, run(raft, commands, leadership, ages, observer))
     }
 
     pub(crate) async fn propose(&self, payload: Bytes) -> Result<Reply, ProposeError> {
         let permit = self.permit(&payload)?;
         let (answer, answered) = oneshot::channel();
-        let pending = Pending { payload: Payload(payload), answer, permit };
+        let pending = Pending { since: Instant::now(), payload: Payload(payload), answer, permit };
         self.queue.send(pending).map_err(|_| ProposeError::Stopped)?;
         // Dropped without an answer: the task ended with the command somewhere on its way.
         answered.await.unwrap_or(Err(ProposeError::Unknown))
@@ -151,6 +159,8 @@ fn refusal(err: ClientWriteError<TypeConfig>) -> ProposeError {
 async fn run(
     raft: Raft<TypeConfig, StateMachine>,
     mut commands: mpsc::UnboundedReceiver<Pending>,
+    mut leadership: watch::Receiver<Leadership>,
+    ages: Ages,
     observer: Arc<dyn RaftObserver>,
 ) {
     let mut batch = Vec::with_capacity(BATCH);
@@ -160,13 +170,25 @@ async fn run(
             biased;
             // First, so that answers are passed on however many commands arrive.
             Some(()) = in_flight.next() => {}
+            Ok(()) = leadership.changed() => {
+                // openraft leaves what it took pending for as long as a leader has no quorum; whoever waits is told now that
+                // it may or may not be executed.
+                if leadership.borrow_and_update().leader.is_none() {
+                    in_flight.clear();
+                }
+            }
             received = commands.recv_many(&mut batch, BATCH) => {
                 if received == 0 {
                     return;
                 }
                 observer.proposed(received);
+                let since = batch.first().map_or_else(Instant::now, |oldest| oldest.since);
+                let under_way = ages.began(since);
                 if let Some(answers) = propose_batch(&raft, &mut batch).await {
-                    in_flight.push(answers);
+                    in_flight.push(async move {
+                        answers.await;
+                        drop(under_way);
+                    });
                 }
             }
         }

@@ -18,6 +18,11 @@ use crate::meta::command::{MetaOutcome, MetaRejection};
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload(pub Bytes);
 
+impl Payload {
+    /// No command: an entry whose only use is that it was agreed on.
+    pub const NOTHING: Self = Self(Bytes::new());
+}
+
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Payload({} bytes)", self.0.len())
@@ -33,7 +38,7 @@ impl fmt::Display for Payload {
 /// What applying one entry answers to the proposer on the same member; it never travels between members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The entry carried no command (a blank or a membership entry).
+    /// The entry carried no command (a blank, an empty or a membership entry).
     Nothing,
     /// A command of a lock group was applied.
     Lock {

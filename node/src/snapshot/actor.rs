@@ -5,6 +5,7 @@
 use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
+use holdfast_partitioner::GroupId;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -15,7 +16,14 @@ use super::{
     schedule::{Ended, SnapshotSchedule},
     source::{CaptureError, SnapshotSource},
 };
-use crate::{log::group_number::GroupNumber, raft::types::MemberId};
+use crate::{
+    log::group_number::GroupNumber,
+    metrics::{
+        figures::SnapshotFigures,
+        snapshot::{SnapshotKind, SnapshotMetrics, SnapshotStage},
+    },
+    raft::types::MemberId,
+};
 
 /// Requests that may wait in the mailbox: snapshots are asked for by people and by moves, a few at a time. Beyond it the
 /// sender waits.
@@ -47,6 +55,8 @@ pub struct SnapshotterOptions {
     pub keep: NonZeroUsize,
     /// Says when a snapshot was taken.
     pub clock: WallClock,
+    /// Counts what is done.
+    pub metrics: SnapshotMetrics,
 }
 
 impl fmt::Debug for SnapshotterOptions {
@@ -187,10 +197,20 @@ impl Snapshotter {
 
 /// Takes one snapshot, and deletes older ones once it is known to be whole.
 async fn take(options: SnapshotterOptions) -> Answer {
-    let SnapshotterOptions { group, member, source, catalog, keep, clock, .. } = options;
-    let capture = source.capture().await?;
-    let manifest = catalog.write(group, &capture, member, clock()).await?;
-    catalog.verify(&manifest).await?;
+    let SnapshotterOptions { group, member, source, catalog, keep, clock, metrics, .. } = options;
+    let started = Instant::now();
+    let captured = source.capture().await;
+    // Asked in vain is not failed: another member leads.
+    if !matches!(captured, Err(CaptureError::NotLeader { .. })) {
+        count(&metrics, SnapshotKind::Build, SnapshotStage::Build, captured.is_ok(), started);
+    }
+    let capture = captured?;
+    let started = Instant::now();
+    let written = catalog.write(group, &capture, member, clock()).await;
+    count(&metrics, SnapshotKind::Upload, SnapshotStage::Upload, written.is_ok(), started);
+    let manifest = written?;
+    catalog.verify(&manifest).await.inspect_err(|_| metrics.failed(SnapshotStage::Verify))?;
+    metrics.stored(GroupId(group.get()), (&manifest).into());
     match catalog.prune(group, keep, clock(), Some(&manifest.snapshot)).await {
         Ok(deleted) if deleted.is_empty() => {}
         Ok(deleted) => tracing::info!(%group, count = deleted.len(), "deleted old snapshots"),
@@ -200,11 +220,37 @@ async fn take(options: SnapshotterOptions) -> Answer {
     Ok(manifest)
 }
 
+fn count(metrics: &SnapshotMetrics, kind: SnapshotKind, stage: SnapshotStage, ok: bool, started: Instant) {
+    metrics.step_ended(kind, ok, started.elapsed());
+    if !ok {
+        metrics.failed(stage);
+    }
+}
+
+/// What the store holds from before, so that its age is known after a restart too.
+async fn find_newest(options: SnapshotterOptions) {
+    let SnapshotterOptions { group, catalog, metrics, .. } = options;
+    match catalog.list(group).await {
+        Ok(manifests) => {
+            let newest = manifests.last().into_iter();
+            newest.for_each(|manifest| metrics.stored(GroupId(group.get()), manifest.into()));
+        }
+        Err(err) => tracing::warn!(%group, error = %err, "cannot list the snapshots that are there"),
+    }
+}
+
+impl From<&Manifest> for SnapshotFigures {
+    fn from(manifest: &Manifest) -> Self {
+        Self { size_bytes: manifest.size_bytes, taken_at_ms: manifest.created_unix_ms }
+    }
+}
+
 impl Actor for Snapshotter {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
         ctx.set_mailbox_capacity(MAILBOX);
+        ctx.spawn(find_newest(self.options.clone()).into_actor(self));
         ctx.run_interval(TICK, |act, ctx| act.tick(ctx));
     }
 }

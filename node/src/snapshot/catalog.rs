@@ -53,7 +53,7 @@ pub enum CatalogError {
         snapshot: SnapshotId,
     },
     /// The manifest cannot be used.
-    #[error("the manifest {object} cannot be used: {fault}")]
+    #[error("the manifest {object} cannot be used: {fault}; {}", fault.advice())]
     Manifest {
         /// Where it stands.
         object: ObjectName,

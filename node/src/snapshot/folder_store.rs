@@ -39,7 +39,7 @@ impl FolderStore {
     /// # Errors
     /// [`StoreError::Refused`] when the folder cannot be made or listed.
     pub fn open(root: &Path) -> Result<FolderStore, StoreError> {
-        let failed = |err: io::Error| store_error("open", &root.display().to_string(), &err);
+        let failed = |err: io::Error| store_error("open", root, &err);
         let unfinished = root.join(UNFINISHED);
         make_folder(&unfinished).map_err(failed)?;
         for entry in fs::read_dir(&unfinished).map_err(failed)? {
@@ -71,17 +71,18 @@ impl FolderStore {
             (PutMode::CreateOnly, io::ErrorKind::AlreadyExists) => {
                 StoreError::AlreadyExists { name: name.clone() }
             }
-            (PutMode::CreateOnly | PutMode::Replace, _) => store_error("write", name.as_str(), &err),
+            (PutMode::CreateOnly | PutMode::Replace, _) => store_error("write", &target, &err),
         })
     }
 
     fn get_now(&self, name: &ObjectName) -> Result<Bytes, StoreError> {
-        match fs::read(self.path(name)) {
+        let path = self.path(name);
+        match fs::read(&path) {
             Ok(data) => Ok(data.into()),
             Err(err) if err.kind() == io::ErrorKind::NotFound => {
                 Err(StoreError::NotFound { name: name.clone() })
             }
-            Err(err) => Err(store_error("read", name.as_str(), &err)),
+            Err(err) => Err(store_error("read", &path, &err)),
         }
     }
 
@@ -92,8 +93,8 @@ impl FolderStore {
             folder.parse::<ObjectName>()?;
         }
         let mut infos = Vec::new();
-        collect(&self.root.join(folder), folder, &mut infos)
-            .map_err(|err| store_error("list", prefix, &err))?;
+        let path = self.root.join(folder);
+        collect(&path, folder, &mut infos).map_err(|err| store_error("list", &path, &err))?;
         infos.retain(|info| info.name.as_str().starts_with(prefix));
         infos.sort_unstable();
         Ok(infos)
@@ -101,7 +102,7 @@ impl FolderStore {
 
     fn delete_now(&self, name: &ObjectName) -> Result<(), StoreError> {
         let path = self.path(name);
-        let failed = |err: io::Error| store_error("delete", name.as_str(), &err);
+        let failed = |err: io::Error| store_error("delete", &path, &err);
         match fs::remove_file(&path) {
             Ok(()) => {}
             Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -217,8 +218,9 @@ fn age(path: &Path) -> Option<Duration> {
     SystemTime::now().duration_since(path.metadata().ok()?.modified().ok()?).ok()
 }
 
-fn store_error(act: &'static str, name: &str, err: &io::Error) -> StoreError {
-    let (name, reason) = (name.to_owned(), err.to_string());
+/// Names the file and not only the object: whoever has to make room needs to know where.
+fn store_error(act: &'static str, path: &Path, err: &io::Error) -> StoreError {
+    let (name, reason) = (path.display().to_string(), err.to_string());
     match err.kind() {
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
@@ -275,5 +277,32 @@ mod tests {
         fs::write(folder.path().join("file"), "x").unwrap();
         let err = FolderStore::open(&folder.path().join("file")).unwrap_err();
         assert!(!err.retryable() && err.to_string().contains("refuses to open"), "{err}");
+    }
+
+    #[test]
+    fn a_full_disk_is_said_with_the_file_and_what_to_do() {
+        let err = store_error("write", Path::new("/snaps/a/1"), &io::ErrorKind::StorageFull.into());
+        assert!(err.retryable(), "there may be room later");
+        assert_eq!(
+            err.to_string(),
+            "the snapshot store cannot write /snaps/a/1 now: no storage space; see that it can be reached and that its disk is well and has space"
+        );
+    }
+
+    #[tokio::test]
+    async fn errors_name_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FolderStore::open(folder.path()).unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        let path = folder.path().join("a").display().to_string();
+        let object = name("a");
+        let refused = [
+            store.put(&object, "x".into(), PutMode::Replace).await.unwrap_err(),
+            store.get(&object).await.unwrap_err(),
+            store.delete(&object).await.unwrap_err(),
+        ];
+        for err in refused {
+            assert!(err.to_string().contains(&path), "{err}");
+        }
     }
 }

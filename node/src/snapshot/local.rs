@@ -1,14 +1,13 @@
 //! openraft's own snapshots in the member's folder: durable before anybody relies on them (rule R21).
 //!
-//! A snapshot is written beside its place, fsynced, renamed, and the folder fsynced; only then are older ones deleted. A
-//! snapshot that is older than the one on disk is not written at all: openraft may still be building one while a newer
-//! one from the leader is installed and the log before it purged.
+//! A snapshot that is older than the one on disk is not written at all: openraft may still be building one while a newer
+//! one from the leader is installed and the log before it purged. How files are written and found: `files`.
+
+mod files;
 
 use std::{
     collections::BTreeMap,
-    ffi::OsStr,
-    fs::{self, File},
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -18,26 +17,16 @@ use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 
 use super::raft_snapshot::{self, SnapshotFault, SnapshotMeta};
-use crate::{
-    log::{
-        durable_folder::{make_folder, sync_folder},
-        group_number::GroupNumber,
-    },
-    raft::types::LogId,
-};
+use crate::{log::group_number::GroupNumber, raft::types::LogId};
 
 /// Folder of all groups' snapshots within the member's folder.
-const FOLDER: &str = "raft-snapshots";
-/// Where a snapshot is written before it is renamed. There is one writer per group.
-const UNFINISHED: &str = "unfinished";
-/// Ending of finished snapshots.
-const EXTENSION: &str = "snapshot";
+pub(crate) const FOLDER: &str = "raft-snapshots";
 
 /// Why a snapshot cannot be kept or found.
 #[derive(Debug, thiserror::Error)]
 pub enum RaftSnapshotError {
     /// The folder refused.
-    #[error("cannot {act} the snapshot {path}: {source}; check the disk of this member")]
+    #[error("cannot {act} the snapshot {path}: {source}; see that its disk is well and has space")]
     Io {
         /// What was tried.
         act: &'static str,
@@ -56,6 +45,26 @@ pub enum RaftSnapshotError {
         /// What is wrong with it.
         fault: SnapshotFault,
     },
+    /// A newer Holdfast wrote it; nothing older is tried instead, and it is never deleted.
+    #[error("the snapshot {path} cannot be used: {fault}; run the newer version")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Says which format it has.
+        fault: SnapshotFault,
+    },
+    /// The entries before this one are gone from the log, and no snapshot holds them.
+    #[error(
+        "the log of group {group} begins after entry {purged}, and no snapshot in {path} reaches that far; put the newest one back, or remove this member from the cluster and add it again with an empty folder"
+    )]
+    NotCovered {
+        /// The group.
+        group: GroupNumber,
+        /// Last entry that was purged.
+        purged: u64,
+        /// Folder of the group's snapshots.
+        path: PathBuf,
+    },
     /// The snapshot cannot be encoded.
     #[error("cannot encode a snapshot of group {group}: {fault}")]
     Encode {
@@ -67,6 +76,15 @@ pub enum RaftSnapshotError {
     /// The thread that writes it was lost.
     #[error("the runtime is shutting down")]
     ShuttingDown,
+}
+
+impl RaftSnapshotError {
+    fn unusable(path: PathBuf, fault: SnapshotFault) -> RaftSnapshotError {
+        match fault {
+            SnapshotFault::Format { .. } => RaftSnapshotError::Newer { path, fault },
+            fault => RaftSnapshotError::NoneWhole { path, fault },
+        }
+    }
 }
 
 impl From<RaftSnapshotError> for io::Error {
@@ -88,7 +106,12 @@ pub struct RaftSnapshots {
 struct Newest {
     looked: bool,
     last: Option<LogId>,
+    /// What is on disk, from the check before the group starts until it has started: the start needs it several times.
+    held: Option<Found>,
 }
+
+/// A snapshot that is whole, if there is any at all.
+type Found = Option<(SnapshotMeta, Bytes)>;
 
 #[derive(Clone, Debug)]
 enum Place {
@@ -121,8 +144,12 @@ impl RaftSnapshots {
     pub async fn save(&self, meta: &SnapshotMeta, data: &Bytes) -> Result<(), RaftSnapshotError> {
         let mut newest = self.newest.lock().await;
         if !newest.looked {
-            // A damaged one must not keep a whole one from being written.
-            newest.last = self.read().await.ok().flatten().and_then(|(meta, _data)| meta.last_log_id);
+            newest.last = match self.read().await {
+                Ok(found) => found.and_then(|(meta, _data)| meta.last_log_id),
+                Err(err @ RaftSnapshotError::Newer { .. }) => return Err(err),
+                // A damaged one must not keep a whole one from being written.
+                Err(_) => None,
+            };
             newest.looked = true;
         }
         if meta.last_log_id < newest.last {
@@ -133,8 +160,8 @@ impl RaftSnapshots {
             .map_err(|fault| RaftSnapshotError::Encode { group: self.group, fault })?;
         match &self.place {
             Place::Folder(folder) => {
-                let (folder, name, data) = (folder.clone(), file_name(meta), data.clone());
-                blocking(move || write_file(&folder, &name, &[&head, &data, &digest])).await?;
+                let (folder, name, data) = (folder.clone(), files::name(meta), data.clone());
+                blocking(move || files::write(&folder, &name, &[&head, &data, &digest])).await?;
             }
             Place::Memory(memory) => {
                 let file: Bytes = [&head, data.as_ref(), &digest].concat().into();
@@ -142,6 +169,9 @@ impl RaftSnapshots {
             }
         }
         newest.last = meta.last_log_id;
+        if let Some(held) = &mut newest.held {
+            *held = Some((meta.clone(), data.clone()));
+        }
         Ok(())
     }
 
@@ -151,23 +181,53 @@ impl RaftSnapshots {
     /// When the folder refuses, or there are snapshots and none is whole.
     pub async fn load(&self) -> Result<Option<(SnapshotMeta, Bytes)>, RaftSnapshotError> {
         let mut newest = self.newest.lock().await;
+        match &newest.held {
+            Some(found) => Ok(found.clone()),
+            None => self.look(&mut newest).await,
+        }
+    }
+
+    /// Checks, before the group starts, that the newest snapshot that is whole holds all that was purged from the log.
+    /// What was read for it is kept for the loads of the start, until [`RaftSnapshots::started`].
+    ///
+    /// # Errors
+    /// When it does not, or as [`RaftSnapshots::load`].
+    pub async fn check_covers(&self, purged: Option<LogId>) -> Result<(), RaftSnapshotError> {
+        let mut newest = self.newest.lock().await;
+        let found = self.look(&mut newest).await?;
+        let last = found.as_ref().and_then(|(meta, _data)| meta.last_log_id);
+        newest.held = Some(found);
+        let Some(purged) = purged.filter(|purged| last < Some(*purged)) else { return Ok(()) };
+        let path = match &self.place {
+            Place::Folder(folder) => folder.clone(),
+            Place::Memory(_) => PathBuf::from("memory"),
+        };
+        Err(RaftSnapshotError::NotCovered { group: self.group, purged: purged.index, path })
+    }
+
+    /// Says that the group has started: from now on a load reads the disk, and no state stands in memory twice.
+    pub async fn started(&self) {
+        self.newest.lock().await.held = None;
+    }
+
+    async fn look(&self, newest: &mut Newest) -> Result<Found, RaftSnapshotError> {
         let found = self.read().await?;
         newest.looked = true;
         newest.last = found.as_ref().and_then(|(meta, _data)| meta.last_log_id);
         Ok(found)
     }
 
-    async fn read(&self) -> Result<Option<(SnapshotMeta, Bytes)>, RaftSnapshotError> {
+    async fn read(&self) -> Result<Found, RaftSnapshotError> {
         let group = self.group;
         match &self.place {
             Place::Folder(folder) => {
                 let folder = folder.clone();
-                blocking(move || read_newest(&folder, group)).await
+                blocking(move || files::read_newest(&folder, group)).await
             }
             Place::Memory(memory) => {
                 let file = memory.0.lock().get(&group).cloned();
                 file.map(|file| raft_snapshot::parse(group, &file)).transpose().map_err(|fault| {
-                    RaftSnapshotError::NoneWhole { path: PathBuf::from(format!("memory/{group}")), fault }
+                    RaftSnapshotError::unusable(PathBuf::from(format!("memory/{group}")), fault)
                 })
             }
         }
@@ -180,97 +240,6 @@ where
     F: FnOnce() -> Result<T, RaftSnapshotError> + Send + 'static,
 {
     tokio::task::spawn_blocking(act).await.unwrap_or(Err(RaftSnapshotError::ShuttingDown))
-}
-
-/// Names sort as the snapshots do.
-fn file_name(meta: &SnapshotMeta) -> String {
-    let (index, term) = meta.last_log_id.map_or((0, 0), |id| (id.index, id.leader_id.term));
-    format!("{index:020}-{term:020}.{EXTENSION}")
-}
-
-fn write_file(folder: &Path, name: &str, parts: &[&[u8]]) -> Result<(), RaftSnapshotError> {
-    let target = folder.join(name);
-    let failed = |act| {
-        let path = target.clone();
-        move |source| RaftSnapshotError::Io { act, path, source }
-    };
-    make_folder(folder).map_err(failed("make the folder of"))?;
-    let unfinished = folder.join(UNFINISHED);
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&unfinished)?;
-        for part in parts {
-            file.write_all(part)?;
-        }
-        file.sync_all()
-    };
-    write().map_err(failed("write"))?;
-    fs::rename(&unfinished, &target).map_err(failed("rename"))?;
-    sync_folder(folder).map_err(failed("make durable"))?;
-    delete_others(folder, &target);
-    Ok(())
-}
-
-/// Deletes what is older than the snapshot just written. What cannot be deleted costs only space.
-fn delete_others(folder: &Path, kept: &Path) {
-    let paths = match list(folder) {
-        Ok(paths) => paths,
-        Err(err) => {
-            tracing::warn!(folder = %folder.display(), error = %err, "cannot list old snapshots");
-            return;
-        }
-    };
-    for path in paths.into_iter().filter(|path| path != kept) {
-        if let Err(err) = fs::remove_file(&path) {
-            tracing::warn!(path = %path.display(), error = %err, "cannot delete an old snapshot");
-        }
-    }
-}
-
-fn read_newest(
-    folder: &Path,
-    group: GroupNumber,
-) -> Result<Option<(SnapshotMeta, Bytes)>, RaftSnapshotError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| RaftSnapshotError::Io { act: "read", path, source }
-    };
-    let mut paths = list(folder).map_err(failed(folder))?;
-    paths.sort_unstable_by(|left, right| right.cmp(left));
-    let mut newest_damaged = None;
-    for path in paths {
-        let file = Bytes::from(fs::read(&path).map_err(failed(&path))?);
-        match raft_snapshot::parse(group, &file) {
-            Ok(found) => {
-                if let Some((path, fault)) = newest_damaged {
-                    let path: PathBuf = path;
-                    tracing::warn!(path = %path.display(), %fault, "passed over a damaged snapshot, an older one is whole");
-                }
-                return Ok(Some(found));
-            }
-            Err(fault) => newest_damaged = newest_damaged.or(Some((path, fault))),
-        }
-    }
-    match newest_damaged {
-        Some((path, fault)) => Err(RaftSnapshotError::NoneWhole { path, fault }),
-        None => Ok(None),
-    }
-}
-
-/// The finished snapshots in `folder`, in no order; none where it does not exist.
-fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(err) => return Err(err),
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        if path.extension() == Some(OsStr::new(EXTENSION)) {
-            paths.push(path);
-        }
-    }
-    Ok(paths)
 }
 
 #[cfg(test)]

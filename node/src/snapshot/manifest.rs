@@ -14,7 +14,8 @@ use crate::{
     raft::types::MemberId,
 };
 
-/// Version of the manifest and of the snapshot's framing that is written here.
+/// Version of the manifest and of the snapshot's framing that is written here. A later version has other fields, at least
+/// one: a manifest that differs from this version in nothing but the number is damaged.
 pub const MANIFEST_FORMAT: u32 = 1;
 
 /// Longest snapshot id, bytes.
@@ -130,8 +131,14 @@ pub enum ManifestFault {
         reason: String,
     },
     /// A newer version wrote it.
-    #[error("it has format {found}, newer than the {MANIFEST_FORMAT} this version knows")]
+    #[error("it has format {found}, newer than the {MANIFEST_FORMAT} this version of Holdfast knows")]
     Format {
+        /// Its version.
+        found: u32,
+    },
+    /// Its version is not the one that was written.
+    #[error("it is damaged: it says format {found}, and all else in it is of format {MANIFEST_FORMAT}")]
+    Version {
         /// Its version.
         found: u32,
     },
@@ -141,6 +148,19 @@ pub enum ManifestFault {
         /// Where it belongs.
         found: String,
     },
+}
+
+impl ManifestFault {
+    /// What to do about it.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            ManifestFault::Format { .. } => "run the newer version",
+            ManifestFault::Content { .. }
+            | ManifestFault::Version { .. }
+            | ManifestFault::Misplaced { .. } => "take a new snapshot, and restore from another one",
+        }
+    }
 }
 
 impl Manifest {
@@ -202,7 +222,13 @@ impl Manifest {
         // The version first: what else a newer manifest holds is unknown.
         let Version { format_version } = serde_json::from_slice(json).map_err(content)?;
         if format_version != MANIFEST_FORMAT {
-            return Err(ManifestFault::Format { found: format_version });
+            let found = format_version;
+            let damaged = found < MANIFEST_FORMAT || is_of_this_format(object, json);
+            return Err(if damaged {
+                ManifestFault::Version { found }
+            } else {
+                ManifestFault::Format { found }
+            });
         }
         let manifest: Manifest = serde_json::from_slice(json).map_err(content)?;
         if manifest.manifest_object().as_ref() != Ok(object) {
@@ -216,6 +242,16 @@ impl Manifest {
     pub fn age_order(&self) -> (u64, u64, u64, &SnapshotId) {
         (self.revision, self.log_index, self.created_unix_ms, &self.snapshot)
     }
+}
+
+/// Whether a manifest has exactly the fields of this format and is in its place, whatever version it gives.
+fn is_of_this_format(object: &ObjectName, json: &[u8]) -> bool {
+    let read = || -> serde_json::Result<bool> {
+        let manifest: Manifest = serde_json::from_slice(json)?;
+        let same = serde_json::to_value(&manifest)? == serde_json::from_slice::<serde_json::Value>(json)?;
+        Ok(same && manifest.manifest_object().as_ref() == Ok(object))
+    };
+    read().unwrap_or(false)
 }
 
 /// Last segment of a manifest's name.

@@ -3,7 +3,8 @@
 //! ```text
 //! magic 8 | format u16 | group u32 | length of meta u32 | length of data u64 | meta (postcard) | data | sha256 of all that
 //! ```
-//! Integers are little-endian. This module knows no file system.
+//! Integers are little-endian. Magic, format, and the checksum of all before it at the end stay in every format, so that a
+//! newer file is told from a damaged one. This module knows no file system.
 
 use bytes::Bytes;
 use openraft::type_config::alias::SnapshotMetaOf;
@@ -26,7 +27,7 @@ pub enum SnapshotFault {
     #[error("it is no snapshot file")]
     Foreign,
     /// A newer version wrote it.
-    #[error("it has format {found}, newer than the {FORMAT} this version knows")]
+    #[error("it has format {found}, newer than the {FORMAT} this version of Holdfast knows")]
     Format {
         /// Its format.
         found: u16,
@@ -85,7 +86,8 @@ pub(crate) fn parse(group: GroupNumber, file: &Bytes) -> Result<(SnapshotMeta, B
     let torn = |expected: u64| SnapshotFault::Torn { found: file.len() as u64, expected };
     let header = || torn(HEADER_LEN as u64);
     let format = u16::from_le_bytes(fields.take().ok_or_else(header)?);
-    if format != FORMAT {
+    let whole = is_whole(file);
+    if whole && format > FORMAT {
         return Err(SnapshotFault::Format { found: format });
     }
     let found_group = u32::from_le_bytes(fields.take().ok_or_else(header)?);
@@ -96,16 +98,24 @@ pub(crate) fn parse(group: GroupNumber, file: &Bytes) -> Result<(SnapshotMeta, B
     if file.len() as u64 != expected {
         return Err(torn(expected));
     }
-    let (content, digest) = file.split_at(file.len() - DIGEST_LEN);
-    if Sha256::digest(content).as_slice() != digest {
+    if !whole {
         return Err(SnapshotFault::Checksum);
+    }
+    if format != FORMAT {
+        return Err(SnapshotFault::Foreign);
     }
     if found_group != group.get() {
         return Err(SnapshotFault::OtherGroup { found: found_group });
     }
     let data_start = HEADER_LEN + meta_len as usize;
-    let meta = postcard::from_bytes(&content[HEADER_LEN..data_start]).map_err(SnapshotFault::Meta)?;
-    Ok((meta, file.slice(data_start..content.len())))
+    let meta = postcard::from_bytes(&file[HEADER_LEN..data_start]).map_err(SnapshotFault::Meta)?;
+    Ok((meta, file.slice(data_start..file.len() - DIGEST_LEN)))
+}
+
+/// Whether the checksum at the end is right.
+fn is_whole(file: &[u8]) -> bool {
+    file.split_last_chunk::<DIGEST_LEN>()
+        .is_some_and(|(content, digest)| Sha256::digest(content).as_slice() == digest)
 }
 
 struct Fields<'file> {
@@ -167,9 +177,27 @@ pub(crate) mod tests {
         long.push(0);
         assert!(matches!(fault(long), SnapshotFault::Torn { .. }));
         assert_eq!(fault(file(4)), SnapshotFault::OtherGroup { found: 4 });
-        let mut newer = good;
-        newer[8] = 9;
-        assert_eq!(fault(newer).to_string(), "it has format 9, newer than the 1 this version knows");
+    }
+
+    #[test]
+    fn a_newer_format_is_told_from_a_damaged_one() {
+        let good = file(3);
+        for position in [8, 9] {
+            for bit in 0..8 {
+                let mut bad = good.clone();
+                bad[position] ^= 1 << bit;
+                assert_eq!(fault(bad), SnapshotFault::Checksum, "bit {bit} of byte {position}");
+            }
+        }
+        let mut newer = [MAGIC.as_slice(), &9u16.to_le_bytes(), b"as it will be"].concat();
+        let digest = Sha256::digest(&newer);
+        newer.extend_from_slice(&digest);
+        assert_eq!(
+            fault(newer.clone()).to_string(),
+            "it has format 9, newer than the 1 this version of Holdfast knows"
+        );
+        newer.pop();
+        assert!(matches!(fault(newer), SnapshotFault::Torn { .. } | SnapshotFault::Checksum));
     }
 
     /// Frozen: a change of these bytes is a new format.

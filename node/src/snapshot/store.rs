@@ -91,17 +91,19 @@ pub enum StoreError {
     Refused {
         /// What was tried.
         act: &'static str,
-        /// On which object or prefix.
+        /// On what: a whole path, where objects are files.
         name: String,
         /// What the store said.
         reason: String,
     },
     /// The store cannot be reached or has trouble; it may work later.
-    #[error("the snapshot store cannot {act} {name} now: {reason}")]
+    #[error(
+        "the snapshot store cannot {act} {name} now: {reason}; see that it can be reached and that its disk is well and has space"
+    )]
     Unavailable {
         /// What was tried.
         act: &'static str,
-        /// On which object or prefix.
+        /// On what: a whole path, where objects are files.
         name: String,
         /// What happened.
         reason: String,

@@ -1,14 +1,16 @@
-//! The watch fan-out of one group on one member: a thin actor over [`waits`] and [`watchers`].
+//! The watch fan-out of one group on one member: a thin actor over [`waits`], [`holds`] and [`watchers`].
 //!
-//! Applied events come in, in revision order; the one waiter behind a deleted key hears first, then watchers. Waiting
+//! Applied events come in, in revision order; the one waiter behind a deleted key hears first, then those who follow a hold,
+//! then watchers. Waiting
 //! calls live here, not in a poll loop. It knows no leases and no sockets.
 
+pub mod holds;
 pub mod waits;
 pub mod watchers;
 
 use std::sync::Arc;
 
-use actix::{Actor, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
 use holdfast_locktable::{
     command::{Cancel, CancelReason, Command, IfGranted, RequestId},
     event::{Event, Fact, WaitEnd},
@@ -18,12 +20,13 @@ use holdfast_locktable::{
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
+    holds::{Hold, Holds, Listener},
     waits::{CallerId, WaitKey, Waits},
-    watchers::{Filter, Watchers},
+    watchers::{Audience, Filter, Watchers},
 };
 use crate::{
     clock::{Clock, Moment},
-    group::proposer::Proposer,
+    group::proposer::{GroupError, Proposer},
 };
 
 /// Messages that may wait for the actor; all its messages are facts and are sent past the bound.
@@ -116,6 +119,25 @@ pub struct Watch {
     pub queue: mpsc::Sender<Arc<Event>>,
 }
 
+/// Somebody wants to hear of the end of a hold.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Follow {
+    /// Of which.
+    pub hold: Hold,
+    /// Where it listens.
+    pub listener: Listener,
+}
+
+/// Who listens to one group on one member, by what they listen to. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Audiences {
+    /// To events.
+    pub watchers: Audience,
+    /// To the ends of holds.
+    pub followers: Audience,
+}
+
 /// The watch fan-out of one group on one member.
 #[derive(Debug)]
 pub struct WatchFanout {
@@ -123,15 +145,17 @@ pub struct WatchFanout {
     clock: Clock,
     leading: bool,
     waits: Waits<oneshot::Sender<CallEnd>>,
+    holds: Holds,
     watchers: Watchers,
     timer: Option<(Moment, SpawnHandle)>,
 }
 
 impl WatchFanout {
-    /// A fan-out without waiters and watchers.
-    pub fn new(proposer: Proposer, clock: Clock) -> Self {
-        let (waits, watchers) = (Waits::default(), Watchers::default());
-        Self { proposer, clock, leading: false, waits, watchers, timer: None }
+    /// A fan-out to which nobody listens yet.
+    pub fn new(proposer: Proposer, clock: Clock, audiences: Audiences) -> Self {
+        let (waits, holds) = (Waits::default(), Holds::new(audiences.followers));
+        let watchers = Watchers::new(audiences.watchers);
+        Self { proposer, clock, leading: false, waits, holds, watchers, timer: None }
     }
 
     fn rearm(&mut self, ctx: &mut Context<Self>) {
@@ -152,25 +176,36 @@ impl WatchFanout {
 
     fn give_up_abandoned(&mut self, ctx: &mut Context<Self>) {
         for (key, request) in self.waits.due(self.clock.now()) {
-            if !self.leading {
-                continue;
+            if self.leading {
+                self.give_up(key, request, ctx);
             }
-            let cancel = Cancel {
-                name: key.name,
-                session: key.session,
-                request,
-                reason: CancelReason::Abandoned,
-                granted: IfGranted::Release,
-            };
-            let proposer = self.proposer.clone();
-            let work = async move {
-                // Without leadership the next leader times the wait anew.
-                if let Err(error) = proposer.propose(Command::Cancel(cancel)).await {
-                    tracing::debug!(group = %proposer.group(), %error, "an abandoned wait was not cancelled");
-                }
-            };
-            ctx.spawn(work.into_actor(self));
         }
+    }
+
+    /// Cancels an abandoned wait. What is not agreed on is tried again: the leader may stay the same, and then nobody else
+    /// would.
+    fn give_up(&self, key: WaitKey, request: RequestId, ctx: &mut Context<Self>) {
+        let cancel = Cancel {
+            name: key.name.clone(),
+            session: key.session,
+            request: request.clone(),
+            reason: CancelReason::Abandoned,
+            granted: IfGranted::Release,
+        };
+        let proposer = self.proposer.clone();
+        let work = async move { proposer.propose(Command::Cancel(cancel)).await };
+        let done = work.into_actor(self).map(move |result, actor: &mut Self, ctx| match result {
+            Ok(_) | Err(GroupError::Rejected(_)) => {}
+            Err(error) => {
+                tracing::debug!(group = %actor.proposer.group(), %error, "an abandoned wait was not cancelled");
+                // Without leadership the next leader times the wait anew.
+                if actor.leading {
+                    actor.waits.given_up_in_vain(key, request, actor.clock.now());
+                    actor.rearm(ctx);
+                }
+            }
+        });
+        ctx.spawn(done);
     }
 
     fn learn(&mut self, fact: Fact) {
@@ -185,6 +220,7 @@ impl WatchFanout {
                     let _ = caller.send(CallEnd::Ended(end));
                 }
             }
+            Fact::HoldEnded { token, reason, .. } => self.holds.ended(token, reason),
             Fact::Waiting { .. }
             | Fact::WaitEnded { .. }
             | Fact::SessionOpened { .. }
@@ -194,8 +230,7 @@ impl WatchFanout {
             | Fact::EndTold { .. }
             | Fact::EndRemembered { .. }
             | Fact::Marked { .. }
-            | Fact::Cleared { .. }
-            | Fact::HoldEnded { .. } => {}
+            | Fact::Cleared { .. } => {}
         }
     }
 }
@@ -271,6 +306,7 @@ impl Handler<Restored> for WatchFanout {
     type Result = ();
 
     fn handle(&mut self, _: Restored, _: &mut Self::Context) {
+        self.holds.restored();
         self.watchers.restored();
     }
 }
@@ -280,5 +316,13 @@ impl Handler<Watch> for WatchFanout {
 
     fn handle(&mut self, watch: Watch, _: &mut Self::Context) {
         self.watchers.add(watch.filter, watch.seen, watch.queue);
+    }
+}
+
+impl Handler<Follow> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, follow: Follow, _: &mut Self::Context) {
+        self.holds.follow(follow.hold, follow.listener);
     }
 }

@@ -166,6 +166,12 @@ impl<C> Waits<C> {
         due
     }
 
+    /// A request was to be given up and that was not agreed on: where nobody has come back for it, it is tried again after
+    /// another grace.
+    pub fn given_up_in_vain(&mut self, key: WaitKey, request: RequestId, now: Moment) {
+        self.detached(key, request, None, now, DETACH_GRACE_MS);
+    }
+
     /// When the next grace ends.
     pub fn next_due(&self) -> Option<Moment> {
         self.timers.first().map(|(at, _)| *at)
@@ -243,6 +249,19 @@ mod tests {
         assert_eq!(due_keys(&mut waits, 1_599), []);
         assert_eq!(due_keys(&mut waits, 1_600), [key("r")]);
         assert_eq!(due_keys(&mut waits, 9_000), []);
+    }
+
+    #[test]
+    fn what_was_given_up_in_vain_is_given_up_again_unless_somebody_came_back() {
+        let mut waits = Waits::default();
+        waits.detached(key("r"), request("r"), None, Moment(0), DETACH_GRACE_MS);
+        assert_eq!(due_keys(&mut waits, 1_500), [key("r")]);
+        waits.given_up_in_vain(key("r"), request("r"), Moment(1_600));
+        assert_eq!(due_keys(&mut waits, 3_099), [], "never at once");
+        assert_eq!(due_keys(&mut waits, 3_100), [key("r")]);
+        waits.attach(key("r"), request("r"), CallerId(1), "A");
+        waits.given_up_in_vain(key("r"), request("r"), Moment(3_200));
+        assert_eq!(waits.next_due(), None);
     }
 
     #[test]

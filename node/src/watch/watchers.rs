@@ -2,7 +2,10 @@
 //!
 //! Knows filters, positions and lag. Does not know sockets or other groups.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use holdfast_locktable::{
     event::{Change, Event},
@@ -58,10 +61,37 @@ struct Watcher {
 #[derive(Debug, Default)]
 pub struct Watchers {
     watchers: Vec<Watcher>,
+    audience: Audience,
+}
+
+/// How many listen to a group on this member, those on their way to its fan-out included: without any, nobody need be
+/// told. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Audience(Arc<AtomicUsize>);
+
+impl Audience {
+    /// One is about to be added. To be called under the table's lock, so that whatever is applied next is told.
+    pub fn joins(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether there is anybody.
+    pub fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    pub(super) fn leaves(&self, count: usize) {
+        self.0.fetch_sub(count, Ordering::Relaxed);
+    }
 }
 
 impl Watchers {
-    /// Adds a watcher that has seen everything up to `seen`. Dropping the other end removes it.
+    /// No watchers yet; `audience` counts those who have joined.
+    pub fn new(audience: Audience) -> Self {
+        Self { watchers: Vec::new(), audience }
+    }
+
+    /// Adds a watcher that has joined the audience and has seen everything up to `seen`. Dropping the other end removes it.
     pub fn add(&mut self, filter: Filter, seen: Revision, queue: mpsc::Sender<Arc<Event>>) {
         self.watchers.push(Watcher { filter, seen, queue });
     }
@@ -69,11 +99,14 @@ impl Watchers {
     /// Gives the events of one entry to everyone who wants them. A watcher whose queue is full or gone is dropped: its
     /// stream ends after what it has, and it resumes from its cursor.
     pub fn publish(&mut self, events: &[Arc<Event>]) {
+        let before = self.watchers.len();
         self.watchers.retain_mut(|watcher| watcher.offer(events));
+        self.audience.leaves(before - self.watchers.len());
     }
 
     /// The table was replaced by a snapshot: nobody knows what happened in between, so every stream ends.
     pub fn restored(&mut self) {
+        self.audience.leaves(self.watchers.len());
         self.watchers.clear();
     }
 
@@ -115,18 +148,28 @@ mod tests {
 
     #[test]
     fn a_watcher_hears_what_it_asked_for_in_order_and_nothing_twice() {
-        let mut watchers = Watchers::default();
+        let audience = Audience::default();
+        let mut watchers = Watchers::new(audience.clone());
+        assert!(audience.is_empty());
         let (tx, mut rx) = mpsc::channel(8);
+        audience.joins();
         watchers.add(prefix("jobs/"), Revision(2), tx);
         watchers.publish(&[grant("jobs/a", 2)]);
         watchers.publish(&[grant("jobs/a", 3), grant("other", 4), grant("jobs/b", 5)]);
         let heard: Vec<u64> = std::iter::from_fn(|| rx.try_recv().ok()).map(|e| e.revision.0).collect();
         assert_eq!(heard, [3, 5]);
+        assert!(!audience.is_empty());
+        drop(rx);
+        watchers.publish(&[]);
+        assert!(audience.is_empty());
     }
 
     #[test]
     fn a_slow_watcher_loses_its_stream_and_holds_up_nobody() {
-        let mut watchers = Watchers::default();
+        let audience = Audience::default();
+        let mut watchers = Watchers::new(audience.clone());
+        audience.joins();
+        audience.joins();
         let (slow, mut slow_rx) = mpsc::channel(1);
         let (quick, mut quick_rx) = mpsc::channel(8);
         watchers.add(prefix(""), Revision(0), slow);

@@ -60,8 +60,9 @@ impl Core {
         }
         if all_answered {
             self.ledger.all_groups_answered(sent);
+            self.pulse.fruitful();
         } else {
-            self.pulse.hurry(now);
+            self.pulse.fruitless(sent, now);
         }
         self.deliver_covered(now);
     }
@@ -181,6 +182,10 @@ impl Core {
     }
 
     fn on_error(&mut self, sequence: u64, error: ApiError, now: Moment) {
+        if self.resumed_by == Some(sequence) {
+            (self.turned_away, self.trouble) = (true, error.message);
+            return;
+        }
         if self.pulse.answered(sequence).is_some() {
             if error.code == ErrorCode::SessionLost {
                 self.end(&LossReason::SessionEnded(error.message), now);
@@ -262,10 +267,13 @@ impl Core {
 
     fn acquire_failed(&mut self, sequence: u64, answer: AcquireError, attached: bool, now: Moment) {
         let Some(entry) = self.requests.get_mut(sequence) else { return };
+        let uncertain = entry.uncertain;
         let Call::Acquire(acquire) = &mut entry.call else { return };
         let reply = acquire.reply.take();
         self.forget_name(sequence);
-        if matches!(answer, AcquireError::Unknown { .. }) {
+        // A copy of it may still be on its way, and must not be executed after this answer.
+        let loose = uncertain && matches!(answer, AcquireError::Busy { .. });
+        if loose || matches!(answer, AcquireError::Unknown { .. }) {
             self.abandon(sequence, now);
         } else {
             self.acquire_over(sequence, attached, now);

@@ -41,6 +41,10 @@ pub(crate) struct Core {
     /// Why there was no connection lately, for people.
     pub(super) trouble: String,
     last_sequence: u64,
+    /// The request that asked the present member to carry the session.
+    pub(super) resumed_by: Option<u64>,
+    /// The present member does not carry the session.
+    pub(super) turned_away: bool,
     /// Acquires that were asked anew: the number their caller knows, and the one they have now.
     renamed: BTreeMap<u64, u64>,
 }
@@ -63,6 +67,8 @@ impl Core {
             random: Random::new(seed),
             trouble: String::from("there is no connection yet"),
             last_sequence: 1,
+            resumed_by: None,
+            turned_away: false,
             renamed: BTreeMap::new(),
         }
     }
@@ -294,8 +300,7 @@ impl Core {
         if self.ledger.end().is_none() && self.pulse.is_due(now) {
             let sequence = self.sequence();
             self.pulse.sent(sequence, now);
-            let body = v1::session_request::Body::Keepalive(v1::Keepalive {});
-            return Some(v1::SessionRequest { sequence, body: Some(body) });
+            return Some(self.request(sequence, v1::session_request::Body::Keepalive(v1::Keepalive {})));
         }
         let sequence = self.requests.next_unsent()?;
         self.requests.set_phase(sequence, Phase::Sent);
@@ -326,7 +331,11 @@ impl Core {
             }),
             Call::Close { .. } => v1::session_request::Body::Close(v1::Close {}),
         };
-        Some(v1::SessionRequest { sequence, body: Some(body) })
+        Some(self.request(sequence, body))
+    }
+
+    const fn request(&self, sequence: u64, body: v1::session_request::Body) -> v1::SessionRequest {
+        v1::SessionRequest { sequence, session: self.session.get(), body: Some(body) }
     }
 
     /// Whether [`Self::next_message`] has something.
@@ -344,13 +353,15 @@ impl Core {
                 token: hold.token,
             })
             .collect();
-        let body = v1::session_request::Body::Resume(v1::Resume { session: self.session.get(), holds });
-        v1::SessionRequest { sequence: self.sequence(), body: Some(body) }
+        let sequence = self.sequence();
+        self.resumed_by = Some(sequence);
+        self.request(sequence, v1::session_request::Body::Resume(v1::Resume { holds }))
     }
 
     /// The connection is gone.
     pub(crate) fn disconnected(&mut self, trouble: String, now: Moment) {
         self.trouble = trouble;
+        self.turned_away = false;
         self.pulse.disconnected(now);
         self.requests.disconnected();
     }
@@ -358,6 +369,11 @@ impl Core {
     /// An attempt to connect failed.
     pub(crate) fn not_connected(&mut self, trouble: String) {
         self.trouble = trouble;
+    }
+
+    /// Why the member does not carry the session, where it said so.
+    pub(crate) fn turned_away(&self) -> Option<Error> {
+        self.turned_away.then(|| Error::Unreachable { reason: self.trouble.clone() })
     }
 
     /// Whether the connection is silent for too long and should be given up.

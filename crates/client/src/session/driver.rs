@@ -1,4 +1,5 @@
-//! The task of one session: keeps a connection, sends what the state machine wants sent, feeds it what comes back.
+//! The task of one session: keeps a place on a stream and sends what the state machine wants sent. What comes back has
+//! gone into the state machine already when it wakes the task.
 //!
 //! Thin on purpose: everything that is decided is decided in [`super::core`].
 
@@ -12,10 +13,7 @@ use tokio::{
 };
 
 use super::{link::Link, shared::Shared};
-use crate::{
-    call::RETRY_BASE,
-    error::{Error, from_status},
-};
+use crate::{call::RETRY_BASE, error::Error};
 
 /// Longest pause between attempts to connect: far below any TTL.
 const RECONNECT_MAX: Duration = Duration::from_millis(500);
@@ -30,7 +28,7 @@ enum Connection {
     Pause(BoxFuture<'static, ()>),
     /// Being made.
     Opening(BoxFuture<'static, Result<Link, Error>>),
-    Open(Box<Link>),
+    Open(Link),
 }
 
 /// What happened.
@@ -39,7 +37,6 @@ enum Happened {
     Nothing,
     PauseOver,
     Opened(Result<Link, Error>),
-    Message(Option<Result<v1::SessionResponse, tonic::Status>>),
     /// The connection takes messages again, or is gone.
     Writable,
 }
@@ -80,9 +77,9 @@ pub(crate) async fn run(shared: Arc<Shared>, link: Link) {
     let ttl = shared.core().ledger().ttl();
     let connect = shared.client.caller.connect_timeout;
     let mut driver = Driver {
-        index: link.leased.index,
+        index: link.index(),
         shared,
-        connection: Connection::Open(Box::new(link)),
+        connection: Connection::Open(link),
         attempts: 0,
         open_limit: (ttl / 4).clamp(OPEN_LIMIT.0, OPEN_LIMIT.1).min(connect),
         look: (ttl / 10).clamp(LOOK.0, LOOK.1),
@@ -113,7 +110,15 @@ impl Driver {
     /// Sends what there is to send. Answers whether the connection is full.
     fn send(&mut self) -> bool {
         let Connection::Open(link) = &self.connection else { return false };
-        match self.flush(&link.outbox) {
+        if self.shared.take_answered() {
+            self.attempts = 0;
+        }
+        let over = link.ended().or_else(|| self.shared.core().turned_away());
+        if let Some(error) = over {
+            self.disconnect(&error);
+            return false;
+        }
+        match self.flush(link.outbox()) {
             Flushed::All => false,
             Flushed::Full => true,
             Flushed::Closed => {
@@ -121,7 +126,7 @@ impl Driver {
                 false
             }
             Flushed::Stalled => {
-                self.shared.client.caller.pool.evict(&link.leased);
+                link.give_up(&self.shared);
                 self.disconnect(&Error::Unreachable { reason: "keepalives are not answered".into() });
                 false
             }
@@ -157,14 +162,12 @@ impl Driver {
                     Happened::PauseOver
                 }
                 Connection::Opening(opening) => Happened::Opened(opening.await),
-                Connection::Open(link) => {
-                    let Link { outbox, inbox, .. } = link.as_mut();
-                    tokio::select! {
-                        biased;
-                        message = inbox.message() => Happened::Message(message.transpose()),
-                        _ = outbox.reserve(), if blocked => Happened::Writable,
-                    }
+                Connection::Open(link) if blocked => {
+                    // Closed is noticed by the next attempt to send.
+                    let _ = link.outbox().reserve().await;
+                    Happened::Writable
                 }
+                Connection::Open(_) => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -180,26 +183,13 @@ impl Driver {
             Happened::Nothing | Happened::Writable => {}
             Happened::PauseOver => self.open(),
             Happened::Opened(Ok(link)) => {
-                self.shared.client.caller.prefer(link.leased.index);
-                self.connection = Connection::Open(Box::new(link));
+                self.shared.client.caller.prefer(link.index());
+                self.connection = Connection::Open(link);
             }
             Happened::Opened(Err(error)) => {
                 tracing::debug!(session = %self.shared.session, %error, "no session stream");
                 self.shared.core().not_connected(error.to_string());
                 self.pause();
-            }
-            Happened::Message(Some(Ok(message))) => {
-                // A member that takes the stream and then ends it has not proved anything.
-                if !matches!(message.body, Some(v1::session_response::Body::Resumed(_))) {
-                    self.attempts = 0;
-                }
-                let now = self.shared.now();
-                let mut core = self.shared.core();
-                core.on_message(message, now);
-            }
-            Happened::Message(Some(Err(status))) => self.disconnect(&from_status(&status)),
-            Happened::Message(None) => {
-                self.disconnect(&Error::Unreachable { reason: "the member ended the stream".into() });
             }
         }
     }
@@ -224,10 +214,9 @@ impl Driver {
     }
 
     fn open(&mut self) {
-        let client = self.shared.client.clone();
-        let first = self.shared.core().resume_message();
+        let shared = self.shared.clone();
         let (index, limit) = (self.index, self.open_limit);
-        let opening = async move { Link::open(&client.caller, index, first, limit).await };
+        let opening = async move { Link::resume(&shared, index, limit).await };
         self.connection = Connection::Opening(Box::pin(opening));
     }
 }

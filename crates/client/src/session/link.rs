@@ -1,57 +1,65 @@
-//! One connection of a session: how it is made, and its two directions. Does not know what the messages mean.
+//! A session's place on a stream. Leaving it is all that there is to giving it up.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use holdfast_proto::v1::{self, lock_client::LockClient};
+use holdfast_proto::v1;
 use tokio::{sync::mpsc, time::timeout};
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
 
-use crate::{
-    call::Caller,
-    channel::Leased,
-    error::{Error, from_status},
-};
+use super::{shared::Shared, stream::SessionStream};
+use crate::{client::Inner, error::Error, ids::SessionId};
 
-/// Messages on their way into a connection. Small: what waits here has been sent as far as deadlines go.
-const OUTBOX: usize = 64;
-
-/// An open session stream.
+/// A place on an open stream.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) outbox: mpsc::Sender<v1::SessionRequest>,
-    pub(crate) inbox: Streaming<v1::SessionResponse>,
-    pub(crate) leased: Leased,
+    stream: Arc<SessionStream>,
+    session: SessionId,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.stream.leave(self.session);
+    }
 }
 
 impl Link {
-    /// Opens a stream at one endpoint, with its first message, within `limit`.
-    pub(crate) async fn open(
-        caller: &Caller,
-        index: usize,
-        first: v1::SessionRequest,
-        limit: Duration,
-    ) -> Result<Self, Error> {
-        let endpoint = caller.pool.endpoint(index);
-        let silent = || Error::Unreachable {
-            reason: format!("{endpoint}: no answer within {} ms", limit.as_millis()),
-        };
-        let mut made = None;
-        let opening = async {
-            let leased = caller.lease(index, limit).await?;
-            made = Some(leased.clone());
-            let (outbox, messages) = mpsc::channel(OUTBOX);
-            // The channel is empty and both ends are here, so this cannot fail.
-            let _ = outbox.try_send(first);
-            let mut client = LockClient::new(leased.channel.clone());
-            let answer = client.session(ReceiverStream::new(messages)).await;
-            let inbox = answer.map_err(|status| from_status(&status))?.into_inner();
-            Ok(Self { outbox, inbox, leased })
-        };
-        let opened = timeout(limit, opening).await.unwrap_or_else(|_| Err(silent()));
-        if let (Err(Error::Unreachable { .. }), Some(leased)) = (&opened, &made) {
-            caller.pool.evict(leased);
+    /// Takes a place for a session that the member carries on this stream already.
+    pub(crate) fn carried(stream: Arc<SessionStream>, shared: &Arc<Shared>) -> Self {
+        stream.carry(shared.clone());
+        Self { stream, session: shared.session }
+    }
+
+    /// Takes a place on the stream to one endpoint and resumes the session there, within `limit`.
+    pub(crate) async fn resume(shared: &Arc<Shared>, index: usize, limit: Duration) -> Result<Self, Error> {
+        let Inner { caller, streams, .. } = shared.client.as_ref();
+        let stream = streams.at(caller, index, limit).await?;
+        let link = Self::carried(stream, shared);
+        // What it holds is asked for last, so that nothing is missing.
+        let first = shared.core().resume_message();
+        let full = |_| "the stream takes nothing more";
+        let sent = timeout(limit, link.outbox().send(first)).await.map_err(full);
+        match sent.and_then(|sent| sent.map_err(|_| "the stream was closed")) {
+            Ok(()) => Ok(link),
+            Err(reason) => Err(Error::Unreachable { reason: reason.into() }),
         }
-        opened
+    }
+
+    pub(crate) fn outbox(&self) -> &mpsc::Sender<v1::SessionRequest> {
+        self.stream.outbox()
+    }
+
+    /// The endpoint.
+    pub(crate) fn index(&self) -> usize {
+        self.stream.leased.index
+    }
+
+    /// Why there will be no more answers, once that is so.
+    pub(crate) fn ended(&self) -> Option<Error> {
+        self.stream.ended()
+    }
+
+    /// The member does not answer, or cannot do its work: whoever comes next needs a connection of its own.
+    pub(crate) fn give_up(&self, shared: &Shared) {
+        self.stream.give_up();
+        shared.client.caller.pool.evict(&self.stream.leased);
     }
 }

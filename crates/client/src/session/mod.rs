@@ -2,7 +2,8 @@
 //!
 //! - [`core`] and [`answers`]: the state machine; [`ledger`] and [`hold`]: deadlines and holds; [`request`]: what has no
 //!   answer yet; [`pulse`]: keepalives. All pure.
-//! - [`driver`] and [`link`]: the task and its connection; [`shared`]: what the task and the handles share.
+//! - [`driver`]: the task; [`stream`] and [`link`]: the connection that sessions share, and a session's place on it;
+//!   [`shared`]: what the task, the connection and the handles share.
 //! - [`open`]: how a session begins.
 
 mod answers;
@@ -15,6 +16,7 @@ mod open;
 mod pulse;
 mod request;
 mod shared;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 pub use self::open::{DEFAULT_TTL, SessionOptions};
-pub(crate) use self::{core::Want, request::Wait, shared::Shared};
+pub(crate) use self::{core::Want, request::Wait, shared::Shared, stream::Streams};
 use crate::{
     election::Election,
     error::Error,

@@ -1,16 +1,16 @@
-//! How a session begins: its options, and the first message of its first stream.
+//! How a session begins: its options, and the request that opens it.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use holdfast_proto::v1::{self, session_request, session_response};
+use holdfast_proto::v1;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Session, core::Core, driver, link::Link, shared::Shared};
+use super::{Session, core::Core, driver, link::Link, shared::Shared, stream::SessionStream};
 use crate::{
     call::{RETRY_BASE, RETRY_MAX},
     client::Client,
     clock::Moment,
-    error::{Error, from_status},
+    error::Error,
     identity,
     ids::SessionId,
 };
@@ -103,47 +103,34 @@ impl SessionOptions {
         let share = u32::try_from(caller.pool.len()).unwrap_or(u32::MAX);
         let limit = (caller.request_timeout / share.max(1)).max(MIN_ATTEMPT).min(remaining);
         let open = v1::Open {
-            ttl_ms: u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
+            // On the wire 0 asks for the default; whoever asks for none is refused, as with any that is too short.
+            ttl_ms: u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX).max(1),
             metadata: self.metadata.clone().into_iter().collect(),
         };
-        let first = v1::SessionRequest { sequence: 1, body: Some(session_request::Body::Open(open)) };
-        let sent = inner.clock.now();
         let opening = async {
-            let mut link = Link::open(caller, index, first, limit).await?;
-            let opened = first_answer(&mut link).await?;
-            Ok((link, opened))
+            let stream = inner.streams.at(caller, index, limit).await?;
+            let sent = inner.clock.now();
+            let opened = stream.open_session(open).await?;
+            Ok(self.start(stream, &opened, sent))
         };
         let endpoint = caller.pool.endpoint(index);
         let silent = || Error::Unreachable {
             reason: format!("{endpoint}: no answer within {} ms", limit.as_millis()),
         };
-        let (link, opened) = timeout(limit, opening).await.unwrap_or_else(|_| Err(silent()))?;
+        let session = timeout(limit, opening).await.unwrap_or_else(|_| Err(silent()))?;
         caller.prefer(index);
-        Ok(self.start(link, &opened, sent))
+        Ok(session)
     }
 
-    fn start(&self, link: Link, opened: &v1::Opened, sent: Moment) -> Session {
+    fn start(&self, stream: Arc<SessionStream>, opened: &v1::Opened, sent: Moment) -> Session {
         let inner = self.client.inner();
         let session = SessionId::from_wire(opened.session);
         let ttl = Duration::from_millis(opened.ttl_ms);
         let seed = inner.caller.random.next();
         let core = Core::new(session, ttl, sent, inner.caller.request_timeout, seed);
         let shared = Arc::new(Shared::new(inner.clone(), session, core));
+        let link = Link::carried(stream, &shared);
         tokio::spawn(driver::run(shared.clone(), link));
         Session::new(shared)
-    }
-}
-
-async fn first_answer(link: &mut Link) -> Result<v1::Opened, Error> {
-    loop {
-        let message = link.inbox.message().await.map_err(|status| from_status(&status))?;
-        let Some(message) = message else {
-            return Err(Error::Unreachable { reason: "the member ended the stream".into() });
-        };
-        match message.body {
-            Some(session_response::Body::Opened(opened)) => return Ok(opened),
-            Some(session_response::Body::Error(error)) => return Err(Error::Api(error.into())),
-            Some(_) | None => {}
-        }
     }
 }

@@ -7,6 +7,9 @@ use crate::clock::Moment;
 /// Bounds of how long a keepalive may go unanswered before the connection is given up. Short enough that waits are attached
 /// elsewhere before the servers take their caller for gone (rule R8).
 const STALL: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(2));
+/// Longest time that a member may answer without reaching every group: three election timeouts, in which a group that has
+/// only lost its leader has another one.
+const BARREN: Duration = Duration::from_secs(3);
 /// Bounds of the pause before a refused keepalive is repeated.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
@@ -18,11 +21,15 @@ pub(crate) struct Pulse {
     /// How long an answer may take now; doubles with each stall, so that a slow cluster is not mistaken for a dead one.
     stall: Duration,
     stall_range: (Duration, Duration),
+    /// How long answers may be without fruit.
+    barren: Duration,
     due: Moment,
     /// One is wanted as soon as none is under way.
     wanted: bool,
     /// Sent on this connection and not answered: sequence and send time.
     sent: BTreeMap<u64, Moment>,
+    /// Send time of the oldest keepalive on this connection since the last one that every group answered.
+    fruitless: Option<Moment>,
 }
 
 impl Pulse {
@@ -34,9 +41,12 @@ impl Pulse {
             retry: (interval / 4).clamp(RETRY.0, RETRY.1),
             stall,
             stall_range: (stall, stall.max(ttl / 2)),
+            // Half of the TTL is left then for another member.
+            barren: BARREN.min(ttl / 2).max(stall),
             due: now.plus(interval),
             wanted: false,
             sent: BTreeMap::new(),
+            fruitless: None,
         }
     }
 
@@ -66,6 +76,18 @@ impl Pulse {
         Some(sent)
     }
 
+    /// Every group answered a keepalive.
+    pub(crate) const fn fruitful(&mut self) {
+        self.fruitless = None;
+    }
+
+    /// A group did not answer the keepalive that was sent at this moment: the next comes early, and in the end another
+    /// member is asked, which may reach more of the cluster than this one.
+    pub(crate) fn fruitless(&mut self, sent: Moment, now: Moment) {
+        self.fruitless.get_or_insert(sent);
+        self.hurry(now);
+    }
+
     /// Something refused or did not answer: the next keepalive comes early.
     pub(crate) fn hurry(&mut self, now: Moment) {
         self.due = self.due.min(now.plus(self.retry));
@@ -77,17 +99,20 @@ impl Pulse {
             self.stall = self.stall.saturating_mul(2).min(self.stall_range.1);
         }
         self.sent.clear();
+        self.fruitless = None;
         self.due = now;
     }
 
-    /// Whether an answer is overdue: the connection is to be given up.
+    /// Whether an answer is overdue, or all answers were without fruit for too long: the connection is to be given up.
     pub(crate) fn stalled(&self, now: Moment) -> bool {
-        self.sent.values().any(|sent| now.since(*sent) >= self.stall)
+        self.next_stall().is_some_and(|at| now >= at)
     }
 
-    /// When an answer turns overdue.
+    /// When the connection is to be given up, unless answers come.
     pub(crate) fn next_stall(&self) -> Option<Moment> {
-        self.sent.values().next().map(|sent| sent.plus(self.stall))
+        let overdue = self.sent.values().next().map(|sent| sent.plus(self.stall));
+        let barren = self.fruitless.map(|since| since.plus(self.barren));
+        overdue.into_iter().chain(barren).min()
     }
 
     /// When the next keepalive comes by itself.
@@ -137,6 +162,23 @@ mod tests {
         assert!(!pulse.stalled(at(9_000)));
         assert!(pulse.is_due(at(1_000)));
         assert_eq!(pulse.answered(1), None);
+    }
+
+    #[test]
+    fn answers_without_fruit_are_a_stall_after_three_election_timeouts() {
+        let mut pulse = Pulse::new(Duration::from_secs(12), at(0));
+        for sent in [1_000, 2_000] {
+            pulse.sent(sent, at(sent));
+            pulse.answered(sent);
+            pulse.fruitless(at(sent), at(sent + 10));
+        }
+        assert_eq!(pulse.next_stall(), Some(at(4_000)));
+        assert!(!pulse.stalled(at(3_999)) && pulse.stalled(at(4_000)));
+        pulse.fruitful();
+        assert_eq!(pulse.next_stall(), None);
+        pulse.fruitless(at(9_000), at(9_010));
+        pulse.disconnected(at(15_000));
+        assert!(!pulse.stalled(at(99_000)));
     }
 
     #[test]

@@ -1,8 +1,15 @@
 //! What the handles of a session and its task share. Handles change the state and wake the task; the task talks to the
 //! server. Nobody holds the lock across an await.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
+use holdfast_proto::v1;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
@@ -21,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) session: SessionId,
     core: Mutex<Core>,
     wake: Notify,
+    /// A member has answered a request since this was last asked for.
+    answered: AtomicBool,
     state: watch::Sender<SessionState>,
     holds: Mutex<BTreeMap<u64, watch::Sender<HoldState>>>,
 }
@@ -33,6 +42,7 @@ impl Shared {
             session,
             core: Mutex::new(core),
             wake: Notify::new(),
+            answered: AtomicBool::new(false),
             state,
             holds: Mutex::new(BTreeMap::new()),
         }
@@ -47,6 +57,21 @@ impl Shared {
         let mut core = self.core.lock();
         core.tick(self.now());
         core
+    }
+
+    /// Takes in what the member says.
+    pub(super) fn deliver(&self, message: v1::SessionResponse) {
+        // A member that carries the session and then ends the stream has not proved anything.
+        let proves = !matches!(message.body, Some(v1::session_response::Body::Resumed(_)));
+        let now = self.now();
+        self.core().on_message(message, now);
+        self.answered.fetch_or(proves, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Whether a member has answered since this was last asked.
+    pub(super) fn take_answered(&self) -> bool {
+        self.answered.swap(false, Ordering::Relaxed)
     }
 
     /// Wakes the task: there is something to send, or to notice.

@@ -56,7 +56,7 @@ fn sequence_of(messages: &[(u64, session_request::Body)], kind: &str) -> u64 {
 }
 
 fn answer(core: &mut Core, sequence: u64, body: session_response::Body, now: Moment) {
-    core.on_message(v1::SessionResponse { sequence, body: Some(body) }, now);
+    core.on_message(v1::SessionResponse { sequence, session: 0x1f, body: Some(body) }, now);
 }
 
 fn granted(token: u64, group: u32) -> session_response::Body {

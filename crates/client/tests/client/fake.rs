@@ -1,6 +1,7 @@
 //! Members that follow a script. Each test plays the server's part: it gets the streams that clients open, and answers.
 
 use std::{
+    collections::{BTreeMap, VecDeque},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -107,8 +108,12 @@ impl ChannelFactory for Net {
 /// A session stream as the member sees it.
 pub(crate) struct Stream {
     pub(crate) member: usize,
-    inbox: Streaming<v1::SessionRequest>,
-    outbox: mpsc::Sender<Result<v1::SessionResponse, Status>>,
+    inbox: Streaming<v1::SessionRequests>,
+    /// What came with the last message and is not taken yet.
+    pending: VecDeque<v1::SessionRequest>,
+    /// Who asked: sequences with their sessions.
+    pub(crate) asked: BTreeMap<u64, u64>,
+    outbox: mpsc::Sender<Result<v1::SessionResponses, Status>>,
     /// What keepalives are answered with by [`Self::call`] and [`Self::drive`].
     pub(crate) groups: Vec<(u32, v1::LeaseState)>,
 }
@@ -116,9 +121,17 @@ pub(crate) struct Stream {
 impl Stream {
     /// The next message, keepalives included.
     pub(crate) async fn next(&mut self) -> (u64, Ask) {
-        let message = within("a message", self.inbox.message()).await;
-        let message = message.expect("a whole stream").expect("an open stream");
-        (message.sequence, message.body.expect("a body"))
+        within("a message", self.try_next()).await.expect("an open stream")
+    }
+
+    /// The next message; `None` when the client has given the stream up.
+    async fn try_next(&mut self) -> Option<(u64, Ask)> {
+        while self.pending.is_empty() {
+            self.pending.extend(self.inbox.message().await.ok()??.requests);
+        }
+        let message = self.pending.pop_front()?;
+        self.asked.insert(message.sequence, message.session);
+        Some((message.sequence, message.body.expect("a body")))
     }
 
     /// The next message that is no keepalive; those are answered.
@@ -146,8 +159,19 @@ impl Stream {
         }
     }
 
+    /// Answers keepalives until the client gives the stream up.
+    pub(crate) async fn serve(&mut self) {
+        while let Some((sequence, ask)) = self.try_next().await {
+            if let Ask::Keepalive(_) = ask {
+                self.ack(sequence).await;
+            }
+        }
+    }
+
     pub(crate) async fn answer(&self, sequence: u64, body: Answer) {
-        let _ = self.outbox.send(Ok(v1::SessionResponse { sequence, body: Some(body) })).await;
+        let session = self.asked.get(&sequence).copied().unwrap_or(SESSION);
+        let response = v1::SessionResponse { sequence, session, body: Some(body) };
+        let _ = self.outbox.send(Ok(v1::SessionResponses { responses: vec![response] })).await;
     }
 
     pub(crate) async fn ack(&self, sequence: u64) {
@@ -212,17 +236,18 @@ struct Script {
 
 #[tonic::async_trait]
 impl v1::lock_server::Lock for Script {
-    type SessionStream = ReceiverStream<Result<v1::SessionResponse, Status>>;
+    type SessionsStream = ReceiverStream<Result<v1::SessionResponses, Status>>;
     type WatchStream = ReceiverStream<Result<v1::WatchResponse, Status>>;
     type ObserveStream = ReceiverStream<Result<v1::ObserveResponse, Status>>;
 
-    async fn session(
+    async fn sessions(
         &self,
-        request: Request<Streaming<v1::SessionRequest>>,
-    ) -> Result<Response<Self::SessionStream>, Status> {
+        request: Request<Streaming<v1::SessionRequests>>,
+    ) -> Result<Response<Self::SessionsStream>, Status> {
         let (outbox, answers) = mpsc::channel(64);
         let groups = vec![(1, v1::LeaseState::Renewed)];
-        let stream = Stream { member: self.member, inbox: request.into_inner(), outbox, groups };
+        let (inbox, pending, asked) = (request.into_inner(), VecDeque::new(), BTreeMap::new());
+        let stream = Stream { member: self.member, inbox, pending, asked, outbox, groups };
         let _ = self.streams.send(stream);
         Ok(Response::new(ReceiverStream::new(answers)))
     }
@@ -305,8 +330,8 @@ impl Fake {
         let mut stream = self.stream().await;
         match stream.next().await {
             (sequence, Ask::Resume(resume)) => {
-                let answer = v1::Resumed { session: resume.session };
-                stream.answer(sequence, Answer::Resumed(answer)).await;
+                assert_eq!(stream.asked.get(&sequence), Some(&SESSION));
+                stream.answer(sequence, Answer::Resumed(v1::Resumed {})).await;
                 (stream, resume)
             }
             (_, other) => panic!("no resume but {other:?}"),

@@ -75,7 +75,6 @@ async fn a_member_that_falls_silent_is_left_for_another() {
     // The stream stays open, and its keepalives unanswered.
     let (mut other, resume) = fake.resumed().await;
     assert_ne!(other.member, stream.member);
-    assert_eq!(resume.session, SESSION);
     assert_eq!(resume.holds.iter().map(|hold| hold.token).collect::<Vec<_>>(), [7]);
     other.drive(pass(Duration::from_secs(30))).await;
     assert_eq!(guard.state(), HoldState::Safe);
@@ -107,8 +106,23 @@ async fn a_group_that_does_not_answer_costs_only_its_own_locks() {
     stream.grant(sequence, 9, 2).await;
     let two = acquiring.await.expect("a task").expect("a grant");
     let begin = Instant::now();
-    stream.groups = vec![(1, LeaseState::Renewed), (2, LeaseState::Unavailable)];
-    stream.drive(two.lost()).await;
+    let groups = vec![(1, LeaseState::Renewed), (2, LeaseState::Unavailable)];
+    stream.groups = groups.clone();
+    let mut streams = 1;
+    let serving = async {
+        // It looks for a member that reaches more, again and again.
+        loop {
+            stream.serve().await;
+            (stream, _) = fake.resumed().await;
+            stream.groups = groups.clone();
+            streams += 1;
+        }
+    };
+    tokio::select! {
+        _ = two.lost() => {}
+        () = serving => {}
+    }
+    assert!(streams > 1, "it never looked elsewhere");
     assert!((9.8..=9.91).contains(&seconds(begin)), "{}", seconds(begin));
     assert_eq!((one.state(), session.state()), (HoldState::Safe, SessionState::InDoubt));
 }
@@ -203,4 +217,60 @@ async fn a_refused_opening_is_told_as_it_is() {
     stream.refuse(sequence, "invalid_argument").await;
     let error = opening.await.expect("a task").expect_err("refused");
     assert_eq!(error.code().map(|code| code.as_str()), Some("invalid_argument"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_of_a_client_share_a_stream_and_go_elsewhere_together() {
+    let mut fake = Fake::start(2);
+    let (first, mut stream) = fake.session().await;
+    let opening = tokio::spawn(fake.client.session().ttl(TTL).open());
+    let (sequence, Ask::Open(_)) = stream.call().await else { panic!("no open") };
+    stream.answer(sequence, Answer::Opened(v1::Opened { session: 0x2f, ttl_ms: 10_000 })).await;
+    let second = opening.await.expect("a task").expect("a session");
+    assert_eq!((first.id().get(), second.id().get()), (SESSION, 0x2f));
+
+    fake.net.set(stream.member, Mode::Refusing);
+    drop(stream);
+    let mut other = fake.stream().await;
+    let mut resumed = Vec::new();
+    for _ in 0..2 {
+        let (sequence, Ask::Resume(_)) = other.call().await else { panic!("no resume") };
+        resumed.push(other.asked[&sequence]);
+        other.answer(sequence, Answer::Resumed(v1::Resumed {})).await;
+    }
+    resumed.sort_unstable();
+    assert_eq!(resumed, [SESSION, 0x2f]);
+    drop(second);
+    let (_, Ask::Close(_)) = other.call().await else { panic!("no close") };
+    assert!(fake.streams.try_recv().is_err(), "a stream of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_opening_was_given_up_is_closed_when_it_comes() {
+    let mut fake = Fake::start(1);
+    let (_session, mut stream) = fake.session().await;
+    let opening = tokio::spawn(fake.client.session().ttl(TTL).open());
+    let (sequence, Ask::Open(_)) = stream.call().await else { panic!("no open") };
+    opening.abort();
+    assert!(opening.await.is_err());
+    stream.answer(sequence, Answer::Opened(v1::Opened { session: 0x2f, ttl_ms: 10_000 })).await;
+    let (sequence, Ask::Close(_)) = stream.call().await else { panic!("no close") };
+    assert_eq!(stream.asked[&sequence], 0x2f);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_does_not_carry_the_session_is_left() {
+    let mut fake = Fake::start(2);
+    let (session, stream) = fake.session().await;
+    fake.net.set(stream.member, Mode::Refusing);
+    let member = stream.member;
+    drop(stream);
+    let mut full = fake.stream().await;
+    assert_ne!(full.member, member);
+    let (sequence, Ask::Resume(_)) = full.next().await else { panic!("no resume") };
+    fake.net.set(member, Mode::Up);
+    full.refuse(sequence, "overloaded").await;
+    let (other, _) = fake.resumed().await;
+    assert_eq!(other.member, member);
+    assert_eq!(session.state(), SessionState::Safe);
 }

@@ -4,16 +4,10 @@ use std::pin::Pin;
 
 use futures::{Stream, StreamExt, stream::BoxStream};
 use holdfast_proto::v1;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{
-    input,
-    status::status,
-    stream::{self, OUTBOX},
-};
+use super::{input, status::status, stream};
 use crate::endpoint::{ApiError, Endpoint, types::WatchRequest};
 
 /// Serves `holdfast.v1.Lock`.
@@ -70,17 +64,16 @@ impl LockService {
 
 #[tonic::async_trait]
 impl v1::lock_server::Lock for LockService {
-    type SessionStream = ReceiverStream<Result<v1::SessionResponse, Status>>;
+    type SessionsStream = Answers<v1::SessionResponses>;
     type WatchStream = Answers<v1::WatchResponse>;
     type ObserveStream = Answers<v1::ObserveResponse>;
 
-    async fn session(
+    async fn sessions(
         &self,
-        request: Request<Streaming<v1::SessionRequest>>,
-    ) -> Result<Response<Self::SessionStream>, Status> {
-        let (outbox, answers) = mpsc::channel(OUTBOX);
-        tokio::spawn(stream::run(self.endpoint.clone(), request.into_inner(), outbox, self.stopping.clone()));
-        Ok(Response::new(ReceiverStream::new(answers)))
+        request: Request<Streaming<v1::SessionRequests>>,
+    ) -> Result<Response<Self::SessionsStream>, Status> {
+        let answers = stream::serve(self.endpoint.clone(), request.into_inner(), self.stopping.clone());
+        Ok(Response::new(Box::pin(answers)))
     }
 
     async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {

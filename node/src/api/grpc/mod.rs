@@ -4,7 +4,7 @@
 //! nothing about locks: that is the [endpoint](crate::endpoint).
 //!
 //! ```text
-//!   socket ── server ──┬── lock_service ──┬── stream: one client's session, each request in a task of its own ──┐
+//!   socket ── server ──┬── lock_service ──┬── stream: one client's sessions, each request in a task of its own ─┐
 //!                      │                  └── watch, leader, observe, list ────────────────────────────────────┼── Endpoint
 //!                      └── admin_service ───────────────────────────────────────────────────────────────────────┘
 //!                              input: every bound, once        output, status: answers and errors as messages

@@ -21,7 +21,7 @@ fn groups(groups: Vec<GroupId>) -> Vec<u32> {
 }
 
 fn map(metadata: &Metadata) -> HashMap<String, String> {
-    metadata.entries().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    metadata.entries().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 impl From<KeepaliveAck> for v1::KeepaliveAck {

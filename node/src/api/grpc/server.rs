@@ -1,9 +1,18 @@
 //! Runs the listener and stops it.
+//!
+//! On threads of its own, as the HTTP listener does: thousands of streams that are busy at once take their share of the
+//! processors, and the Raft groups theirs. On common threads a group's heartbeats stand in line behind all of them, and a
+//! storm of clients becomes a storm of elections.
 
 use std::{io, net::SocketAddr, time::Duration};
 
 use holdfast_proto::v1::{admin_server::AdminServer, lock_server::LockServer};
-use tokio::{net::TcpListener, task::JoinHandle, time::timeout};
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    task::JoinHandle,
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{
     service::Routes,
@@ -39,18 +48,26 @@ pub struct GrpcServer {
     address: SocketAddr,
     running: JoinHandle<Result<(), tonic::transport::Error>>,
     stopping: CancellationToken,
+    /// Taken only by the drop.
+    threads: Option<Runtime>,
 }
 
 /// Starts to serve an endpoint. Call it inside a tokio runtime.
 ///
 /// # Errors
-/// The socket has no address.
+/// The socket has no address, or the system no threads to give.
 pub fn serve(endpoint: Endpoint, options: GrpcOptions) -> io::Result<GrpcServer> {
     let address = options.listener.local_addr()?;
     let stopping = CancellationToken::new();
     let lock = LockServer::new(LockService::new(endpoint.clone(), stopping.clone()));
     let admin = AdminServer::new(AdminService::new(endpoint));
-    let incoming = TcpIncoming::from(options.listener).with_nodelay(Some(true)).with_keepalive(Some(PING));
+    let threads = Builder::new_multi_thread().thread_name("grpc").enable_all().build()?;
+    // The socket reports to the threads that serve it.
+    let listener = options.listener.into_std()?;
+    let within = threads.enter();
+    let incoming = TcpIncoming::from(TcpListener::from_std(listener)?)
+        .with_nodelay(Some(true))
+        .with_keepalive(Some(PING));
     let serving = Server::builder()
         .max_concurrent_streams(STREAMS)
         .http2_max_pending_accept_reset_streams(Some(RESETS))
@@ -59,7 +76,8 @@ pub fn serve(endpoint: Endpoint, options: GrpcOptions) -> io::Result<GrpcServer>
         .http2_keepalive_timeout(Some(PING))
         .add_routes(options.others.add_service(lock).add_service(admin))
         .serve_with_incoming_shutdown(incoming, stopping.clone().cancelled_owned());
-    Ok(GrpcServer { address, running: tokio::spawn(serving), stopping })
+    drop(within);
+    Ok(GrpcServer { address, running: threads.spawn(serving), stopping, threads: Some(threads) })
 }
 
 impl GrpcServer {
@@ -94,5 +112,9 @@ impl Drop for GrpcServer {
     fn drop(&mut self) {
         self.stopping.cancel();
         self.running.abort();
+        if let Some(threads) = self.threads.take() {
+            // Without waiting, which is not allowed where futures run.
+            threads.shutdown_background();
+        }
     }
 }

@@ -54,7 +54,7 @@ fn keepalives_of_an_expiring_session_wait_and_live_on_when_the_expiry_fails() {
     leases.opened(id(1), epoch(), TTL, Moment(0));
     assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
     assert_eq!(leases.heard(id(1), Moment(TTL + 1)), Heard::Expiring);
-    leases.expiry_failed(&[(id(1), epoch())]);
+    leases.expiry_failed(&[(id(1), epoch())], Moment(TTL + 1));
     assert_eq!(leases.heard(id(1), Moment(TTL + 2)), Heard::Alive { ttl_ms: TTL });
     assert_eq!(expired(&look(&mut leases, TTL + 100)), []);
     assert_eq!(expired(&look(&mut leases, 2 * TTL + 2)), [id(1)]);
@@ -156,4 +156,15 @@ fn a_mass_expiry_is_split_into_batches() {
         .filter(|n| *n > 0)
         .collect();
     assert_eq!(sizes, [500, 500, 200]);
+}
+
+#[test]
+fn an_expiry_that_failed_is_proposed_again_after_a_pause() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
+    leases.expiry_failed(&[(id(1), epoch())], Moment(TTL + 5));
+    assert_eq!(leases.next_look(), Moment(TTL + 5 + RETRY_MS), "never at once");
+    assert_eq!(expired(&look(&mut leases, TTL + 4 + RETRY_MS)), []);
+    assert_eq!(expired(&look(&mut leases, TTL + 5 + RETRY_MS)), [id(1)]);
 }

@@ -3,19 +3,25 @@
 use std::{
     collections::BTreeMap,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream, stream::BoxStream};
+use futures::{
+    FutureExt, Stream, StreamExt,
+    future::{BoxFuture, Shared},
+    stream,
+    stream::BoxStream,
+};
 use holdfast_partitioner::GroupId;
 use parking_lot::{Mutex, RwLock};
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::{Status, Streaming, metadata::BinaryMetadataValue};
 
 use super::{
+    calls::{CallStream, Callers, call_stream},
     link::{Link, Made},
     wire::{
         self,
@@ -35,6 +41,9 @@ use crate::{
 
 /// Bytes of a snapshot in one message.
 const CHUNK: usize = 256 * 1024;
+/// How long opening the stream of calls may take. A request that meets a connection in the moment in which it closes can
+/// stay unanswered for ever in tonic's channel (0.14, about one in 10,000), and everybody waits for this one.
+const OPEN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Carries messages to other processes. Clones are the same transport.
 #[derive(Clone, Debug)]
@@ -62,6 +71,7 @@ struct Peer {
     main: Link,
     /// For snapshots.
     bulk: Link,
+    calls: Mutex<Calls>,
     heard: Heard,
     refusals: LastTold,
 }
@@ -90,6 +100,7 @@ impl GrpcTransport {
             envelope,
             main: Link::new(to, address),
             bulk: Link::new(to, address),
+            calls: Mutex::new(Calls::Closed),
             heard: heard.clone(),
             refusals: LastTold::default(),
         };
@@ -111,12 +122,15 @@ impl Peer {
                 tracing::warn!(member = self.to, address = %self.address, %reason, "a member refused a message");
             }
             LinkError::Refused { .. } | LinkError::TimedOut { .. } => {}
-            LinkError::Unreachable { .. } | LinkError::Broken { .. } => link.broken(made),
+            LinkError::Unreachable { reason, .. } | LinkError::Broken { reason, .. } => {
+                link.broken(made, reason)
+            }
         }
         err
     }
 
-    fn answered(&self) {
+    fn answered(&self, made: Made) {
+        self.main.answered(made);
         self.heard.note(self.to);
         self.refusals.forget();
     }
@@ -137,7 +151,7 @@ impl Peer {
     fn inbound(self: Arc<Self>, answers: Streaming<proto::Message>, made: Made) -> AppendAnswers {
         let answers = answers.map(move |answer| match answer {
             Ok(message) => {
-                self.answered();
+                self.answered(made);
                 wire::decode(&message.body).map_err(|err| self.broken(err))
             }
             Err(status) => Err(self.failed(&self.main, made, &status)),
@@ -165,7 +179,7 @@ impl Peer {
             let request = wire::stamp(&self.envelope, proto::Message { group: group.0, body });
             match client.ask(request).await {
                 Ok(response) => {
-                    self.answered();
+                    self.answered(made);
                     wire::decode(&response.into_inner().body).map_err(|err| self.broken(err))
                 }
                 Err(status) => Err(self.failed(&self.main, made, &status)),
@@ -209,31 +223,70 @@ impl Peer {
             }
         };
         match response {
-            Ok(response) => wire::decode(&response.into_inner().body).map_err(|err| self.broken(err)),
+            Ok(response) => {
+                self.bulk.answered(made);
+                wire::decode(&response.into_inner().body).map_err(|err| self.broken(err))
+            }
             Err(status) => Err(self.failed(&self.bulk, made, &status)),
         }
     }
 
     async fn call(self: Arc<Self>, request: Bytes) -> Result<Bytes, CallError> {
         let to = self.to;
-        let (mut client, made) = self
-            .main
-            .client()
-            .await
-            .map_err(|err| CallError::NotDelivered { to, reason: err.to_string() })?;
-        match client.call(wire::stamp(&self.envelope, proto::Request { body: request })).await {
-            Ok(response) => {
-                self.answered();
-                Ok(response.into_inner().body)
+        // A stream that ended between two looks is opened once more.
+        for _ in 0..2 {
+            let stream = match self.calling().await {
+                Ok(stream) => stream,
+                Err(err) => return Err(CallError::NotDelivered { to, reason: err.to_string() }),
+            };
+            match stream.call(request.clone()).await {
+                Some(Ok(answer)) => return Ok(answer),
+                Some(Err(reason)) => return Err(CallError::Unknown { to, reason: reason.to_string() }),
+                None => {}
             }
-            Err(status) => match self.failed(&self.main, made, &status) {
-                LinkError::Unreachable { reason, .. } | LinkError::Refused { reason, .. } => {
-                    Err(CallError::NotDelivered { to, reason })
+        }
+        Err(CallError::NotDelivered { to, reason: "the stream of calls ended again and again".to_owned() })
+    }
+
+    /// The stream that calls go out on; whoever needs it first opens it for all.
+    async fn calling(self: &Arc<Self>) -> Result<Arc<CallStream>, LinkError> {
+        let attempt = {
+            let mut calls = self.calls.lock();
+            match &*calls {
+                Calls::Open(stream) if !stream.ended() => return Ok(Arc::clone(stream)),
+                Calls::Opening(attempt) => attempt.clone(),
+                Calls::Open(_) | Calls::Closed => {
+                    let attempt = Arc::clone(self).open_calls().boxed().shared();
+                    *calls = Calls::Opening(attempt.clone());
+                    attempt
                 }
-                LinkError::TimedOut { .. } | LinkError::Broken { .. } => {
-                    Err(CallError::Unknown { to, reason: wire::reason(&status) })
-                }
-            },
+            }
+        };
+        let opened = attempt.clone().await;
+        let mut calls = self.calls.lock();
+        // The first of those who waited for the attempt notes how it ended.
+        if matches!(&*calls, Calls::Opening(current) if current.ptr_eq(&attempt)) {
+            *calls = opened.as_ref().map_or(Calls::Closed, |stream| Calls::Open(Arc::clone(stream)));
+        }
+        opened
+    }
+
+    async fn open_calls(self: Arc<Self>) -> Result<Arc<CallStream>, LinkError> {
+        let (mut client, made) = self.main.client().await?;
+        let (stream, batches) = call_stream();
+        let opening = client.calls(wire::stamp(&self.envelope, batches));
+        let Ok(opened) = timeout(OPEN_LIMIT, opening).await else {
+            let err = LinkError::TimedOut { to: self.to, limit: OPEN_LIMIT };
+            self.main.broken(made, &err.to_string());
+            return Err(err);
+        };
+        match opened {
+            Ok(response) => {
+                let callers = stream.callers();
+                tokio::spawn(read_answers(Arc::downgrade(&self), made, callers, response.into_inner()));
+                Ok(Arc::new(stream))
+            }
+            Err(status) => Err(self.failed(&self.main, made, &status)),
         }
     }
 
@@ -242,7 +295,7 @@ impl Peer {
             let (mut client, made) = self.main.client().await?;
             match client.probe(wire::stamp(&self.envelope, proto::Nothing {})).await {
                 Ok(_) => {
-                    self.answered();
+                    self.answered(made);
                     Ok(())
                 }
                 Err(status) => Err(self.failed(&self.main, made, &status)),
@@ -253,6 +306,43 @@ impl Peer {
             Err(_) => Err(LinkError::TimedOut { to: self.to, limit }),
         }
     }
+}
+
+/// The stream of calls to one member.
+#[derive(Debug)]
+enum Calls {
+    /// Never opened, or it could not be.
+    Closed,
+    /// Being opened. All who need it wait for the same attempt, which goes on also where one of them gives up.
+    Opening(Shared<BoxFuture<'static, Result<Arc<CallStream>, LinkError>>>),
+    /// Opened; it may have ended since.
+    Open(Arc<CallStream>),
+}
+
+/// Hands answers to their callers until the stream ends. Does not keep the peer alive: with its transport it ends too.
+async fn read_answers(
+    peer: Weak<Peer>,
+    made: Made,
+    callers: Callers,
+    mut answers: Streaming<proto::AnswerBatch>,
+) {
+    let end = loop {
+        match answers.message().await {
+            Ok(Some(batch)) => {
+                if let Some(peer) = peer.upgrade() {
+                    peer.answered(made);
+                }
+                callers.answer(batch);
+            }
+            Ok(None) => break Status::unavailable("the member ended the stream of calls"),
+            Err(status) => break status,
+        }
+    };
+    if let Some(peer) = peer.upgrade() {
+        // How it failed is in the reason too; here the connection is given up where it is good for nothing.
+        let _ = peer.failed(&peer.main, made, &end);
+    }
+    callers.end(wire::reason(&end));
 }
 
 /// Appends as messages. One that cannot be encoded ends them.

@@ -1,6 +1,12 @@
 //! One connection to one member: made when needed, made again when it broke, not more often than sensible.
+//!
+//! A connection proves itself by its first answer. One that breaks before counts as a failed attempt: whatever stands
+//! between members (a proxy, a balancer, a forwarded port) may take connections for a member that is not there.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use futures::{
     FutureExt,
@@ -18,7 +24,7 @@ use crate::{peer::transport::LinkError, raft::types::MemberId};
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pause after the first failed attempt; doubles with each one.
+/// Pause after the first failed attempt; doubles with each one until an answer comes.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// Longest pause: a member that comes back is found within it.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -29,6 +35,8 @@ pub(crate) struct Link {
     to: MemberId,
     address: String,
     state: Mutex<State>,
+    /// The last connection that something came back on. Apart from the state, because every answer looks at it.
+    proven: AtomicU64,
 }
 
 /// Which connection a client is on: they are counted.
@@ -61,7 +69,7 @@ type Attempt = Shared<BoxFuture<'static, Result<Channel, String>>>;
 impl Link {
     pub(crate) fn new(to: MemberId, address: &str) -> Self {
         let state = State { phase: Phase::Idle, made: 0, pause: FIRST_PAUSE };
-        Self { to, address: address.to_owned(), state: Mutex::new(state) }
+        Self { to, address: address.to_owned(), state: Mutex::new(state), proven: AtomicU64::new(0) }
     }
 
     /// A client on the connection. Fails at once while the pause after a failed attempt lasts.
@@ -91,11 +99,25 @@ impl Link {
         }
     }
 
-    /// Gives a connection up, so that the next request makes a new one or learns that there is none.
-    pub(crate) fn broken(&self, made: Made) {
+    /// Gives a connection up, so that the next request makes a new one or learns that there is none: at once where this one
+    /// was good for something, after a pause where it never was.
+    pub(crate) fn broken(&self, made: Made, reason: &str) {
         let mut state = self.state.lock();
-        if Made(state.made) == made && matches!(state.phase, Phase::Up(_)) {
+        if Made(state.made) != made || !matches!(state.phase, Phase::Up(_)) {
+            return;
+        }
+        if self.proven.load(Ordering::Relaxed) == made.0 {
             state.phase = Phase::Idle;
+        } else {
+            state.failed(reason.to_owned());
+        }
+    }
+
+    /// Something came back on a connection.
+    pub(crate) fn answered(&self, made: Made) {
+        if self.proven.load(Ordering::Relaxed) != made.0 {
+            self.proven.store(made.0, Ordering::Relaxed);
+            self.state.lock().pause = FIRST_PAUSE;
         }
     }
 
@@ -109,19 +131,23 @@ impl Link {
             Ok(channel) => {
                 tracing::debug!(member = self.to, address = %self.address, "connected");
                 state.phase = Phase::Up(channel.clone());
-                state.pause = FIRST_PAUSE;
             }
             Err(reason) => {
                 tracing::debug!(member = self.to, address = %self.address, %reason, "cannot connect");
-                let retry_at = Instant::now() + state.pause;
-                state.phase = Phase::Down { retry_at, reason: reason.clone() };
-                state.pause = (state.pause * 2).min(LONGEST_PAUSE);
+                state.failed(reason.clone());
             }
         }
     }
 
     fn unreachable(&self, reason: String) -> LinkError {
         LinkError::Unreachable { to: self.to, reason }
+    }
+}
+
+impl State {
+    fn failed(&mut self, reason: String) {
+        self.phase = Phase::Down { retry_at: Instant::now() + self.pause, reason };
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Messages between processes: gRPC over HTTP/2, one connection per member pair for everything but snapshots, which have
 //! a second one so that nothing waits behind them.
 
+mod answering;
+mod calls;
 mod client;
 mod link;
 mod server;

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::peer::service::PeerService;
 
-/// Requests under way on one connection: every waiting acquire that a member passes on is one.
-const STREAMS: u32 = 1_000_000;
+/// Requests under way on one connection: streams of appends and calls, votes, signs of life.
+const STREAMS: u32 = 100_000;
 /// Requests that were given up and not yet noticed here; the peers are trusted, so many are no attack.
 const RESETS: usize = 100_000;
 /// How long requests may take to end when the server stops.

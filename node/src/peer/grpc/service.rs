@@ -9,9 +9,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::wire::{
-    self,
-    proto::{self, peer_server::Peer, snapshot_part::Part},
+use super::{
+    answering::answer_calls,
+    wire::{
+        self,
+        proto::{self, peer_server::Peer, snapshot_part::Part},
+    },
 };
 use crate::{
     peer::{
@@ -66,6 +69,7 @@ fn garbled(err: impl ToString) -> Status {
 #[tonic::async_trait]
 impl Peer for Receiver {
     type AppendStream = BoxStream<'static, Result<proto::Message, Status>>;
+    type CallsStream = BoxStream<'static, Result<proto::AnswerBatch, Status>>;
 
     async fn append(
         &self,
@@ -136,15 +140,14 @@ impl Peer for Receiver {
         Ok(Response::new(proto::Message { group: head.group, body }))
     }
 
-    /// Runs in the request's own future, which is dropped when the caller resets the stream or its connection ends.
-    async fn call(&self, request: Request<proto::Request>) -> Result<Response<proto::Request>, Status> {
+    async fn calls(
+        &self,
+        request: Request<Streaming<proto::CallBatch>>,
+    ) -> Result<Response<Self::CallsStream>, Status> {
         let from = self.receive(&request)?;
-        let answer = self.service.call(from, request.into_inner().body);
-        tokio::select! {
-            biased;
-            body = answer => Ok(Response::new(proto::Request { body })),
-            () = self.stopping.cancelled() => Err(Status::unavailable("the member stopped before it had an answer")),
-        }
+        let service = self.service.clone();
+        let work = move |body| service.call(from, body);
+        Ok(Response::new(answer_calls(request.into_inner(), work, self.stopping.clone()).boxed()))
     }
 
     async fn probe(&self, request: Request<proto::Nothing>) -> Result<Response<proto::Nothing>, Status> {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     actors::{ActorHost, Role},
+    metrics::exporter::Metrics,
     raft::types::{LogId, TypeConfig},
 };
 
@@ -72,11 +73,13 @@ struct Room {
     target: Arc<Target>,
     catalog: SnapshotCatalog,
     addr: actix::Addr<Snapshotter>,
+    metrics: Metrics,
 }
 
 fn room(interval: Option<Duration>) -> Room {
     let source = Arc::new(Source::default());
     let target = Arc::new(Target::default());
+    let metrics = crate::metrics::tests::metrics();
     let catalog = SnapshotCatalog::new(Arc::new(MemoryStore::default()), "c".parse().unwrap());
     let addr = ActorHost::Local.spawn_actor(
         Role::Snapshot,
@@ -89,9 +92,10 @@ fn room(interval: Option<Duration>) -> Room {
             interval,
             keep: NonZeroUsize::new(2).unwrap(),
             clock: Arc::new(|| 1_000),
+            metrics: metrics.instruments.snapshot.clone(),
         }),
     );
-    Room { source, target, catalog, addr }
+    Room { source, target, catalog, addr, metrics }
 }
 
 impl Room {
@@ -132,6 +136,16 @@ async fn a_request_is_answered_by_a_snapshot_begun_after_it() {
         assert_eq!(later.0.unwrap().unwrap().revision, 2);
         assert_eq!(later.1.unwrap().unwrap().revision, 2, "one snapshot serves all who wait");
         assert_eq!(room.revisions().await, [1, 2]);
+        *room.source.other_leader.lock() = Some(2);
+        room.addr.send(TakeSnapshot).await.unwrap().unwrap_err();
+        let text = room.metrics.render().unwrap();
+        for line in [
+            r#"holdfast_snapshot_duration_seconds_count{kind="build",outcome="ok"} 2"#,
+            r#"holdfast_snapshot_duration_seconds_count{kind="upload",outcome="ok"} 2"#,
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
+        assert!(!text.contains(r#"outcome="error""#), "asked in vain is not failed:\n{text}");
     };
     LocalSet::new().run_until(steps).await;
 }

@@ -89,6 +89,30 @@ async fn only_snapshots_with_a_valid_manifest_exist() {
 }
 
 #[tokio::test]
+async fn a_newer_manifest_is_told_from_a_damaged_version() {
+    let (store, catalog) = catalog();
+    let good = catalog.write(group(), &capture(1), 2, 1_000).await.unwrap();
+    let object = good.manifest_object().unwrap();
+    let json = String::from_utf8(store.get(&object).await.unwrap().to_vec()).unwrap();
+    let said = async |json: String| {
+        store.put(&object, json.into(), PutMode::Replace).await.unwrap();
+        catalog.find(group(), &good.snapshot).await.unwrap_err().to_string()
+    };
+    for version in [0, 3, 9] {
+        let damaged =
+            said(json.replace("\"format_version\": 1", &format!("\"format_version\": {version}"))).await;
+        assert!(damaged.contains(object.as_str()) && damaged.contains("it is damaged: it says"), "{damaged}");
+        assert!(damaged.ends_with("take a new snapshot, and restore from another one"), "{damaged}");
+    }
+    let newer = said(json.replace("\"format_version\": 1", "\"format_version\": 2, \"parts\": 3")).await;
+    assert!(
+        newer.contains(object.as_str()) && newer.contains("it has format 2, newer than the 1"),
+        "{newer}"
+    );
+    assert!(newer.ends_with("run the newer version"), "{newer}");
+}
+
+#[tokio::test]
 async fn damaged_data_are_found() {
     let (store, catalog) = catalog();
     let manifest = catalog.write(group(), &capture(1), 2, 1_000).await.unwrap();

@@ -273,6 +273,37 @@ fn more_acquires_than_a_group_keeps_results_for_wait_for_their_turn() {
 }
 
 #[test]
+fn a_refused_try_that_went_out_twice_is_ended_by_name() {
+    let mut core = core();
+    let (sequence, mut answered) = core.acquire(want("a", Wait::Try), at(0));
+    sent(&mut core, at(0));
+    core.disconnected("cut".into(), at(100));
+    assert_eq!(kinds(&sent(&mut core, at(200))), ["keepalive", "acquire"]);
+    answer(&mut core, sequence, failure("busy"), at(210));
+    assert!(matches!(answered.try_recv(), Ok(Err(AcquireError::Busy { .. }))));
+    let messages = sent(&mut core, at(210));
+    let Some((cancel, session_request::Body::Cancel(body))) = messages.first() else {
+        panic!("{messages:?}")
+    };
+    assert_eq!((body.acquire_sequence, body.release_if_granted), (sequence, true));
+    // The next acquire of the same name does not overtake it.
+    let (_, _next) = core.acquire(want("a", Wait::Try), at(220));
+    assert_eq!(kinds(&sent(&mut core, at(220))), [""; 0]);
+    let done = session_response::Body::CancelDone(v1::CancelDone::default());
+    answer(&mut core, *cancel, done, at(230));
+    assert_eq!(kinds(&sent(&mut core, at(230))), ["acquire"]);
+}
+
+#[test]
+fn a_refused_try_that_went_out_once_needs_no_cancel() {
+    let mut core = core();
+    let (sequence, _answered) = core.acquire(want("a", Wait::Try), at(0));
+    sent(&mut core, at(0));
+    answer(&mut core, sequence, failure("busy"), at(10));
+    assert_eq!(kinds(&sent(&mut core, at(10))), [""; 0]);
+}
+
+#[test]
 fn resuming_names_the_holds_that_are_to_be_watched() {
     let mut core = core();
     let kept = hold(&mut core, "a", 7, 1, 0);
@@ -281,7 +312,6 @@ fn resuming_names_the_holds_that_are_to_be_watched() {
     let release = sequence_of(&sent(&mut core, at(10)), "release");
     answer(&mut core, release, released(true), at(20));
     let Some(session_request::Body::Resume(resume)) = core.resume_message().body else { panic!("no resume") };
-    assert_eq!(resume.session, 0x1f);
     assert_eq!(resume.holds.iter().map(|hold| hold.token).collect::<Vec<_>>(), [7]);
     assert_eq!(core.ledger().hold_state(kept, at(20)), HoldState::Safe);
 }

@@ -132,6 +132,6 @@ pub(crate) fn judge(log: &[(i64, String, u64)], ledger: &Ledger, marks: &BTreeMa
     let refused = ledger.refused.load(Ordering::SeqCst);
     println!("{} accepted, {refused} refused as stale", log.len());
     let faults = faults(log, ledger, marks);
-    assert!(faults.is_empty(), "{} faults, the first: {:?}", faults.len(), faults.first());
+    assert!(faults.is_empty(), "BROKEN PROMISE: {} faults, the first: {:?}", faults.len(), faults.first());
     assert!(log.len() >= 200 && refused >= 200, "{} accepted and {refused} refused prove little", log.len());
 }

@@ -1,4 +1,4 @@
-//! The requests of a session stream, one function each: checked, asked of the endpoint, answered.
+//! The requests of a session, one function each: checked, asked of the endpoint, answered.
 
 use std::time::Duration;
 
@@ -8,14 +8,20 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep},
 };
+use tokio_util::sync::CancellationToken;
 
-use super::{Done, Outbox, Running, holds::Held, refuse, send};
+use super::{
+    Done,
+    outbox::{Outbox, response},
+    session::Running,
+};
 use crate::{
     api::grpc::{input, output},
     endpoint::{
-        ApiError, Endpoint,
+        ApiError, Endpoint, ErrorCode,
         types::{AcquireRequest, Granted},
     },
+    watch::holds::Hold,
 };
 
 /// How long a cancel looks for an acquire that has not reached its group yet, before it cuts it off.
@@ -23,7 +29,34 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 /// How long it waits between two looks.
 const CANCEL_PAUSE: Duration = Duration::from_millis(50);
 
-/// What every request needs.
+/// Opens a session. The stream answers, once it carries it.
+pub(super) async fn open(endpoint: Endpoint, sequence: u64, open: v1::Open) -> Done {
+    let opened = async {
+        let metadata = input::metadata(open.metadata)?;
+        endpoint.open_session(input::ttl_ms(open.ttl_ms)?, metadata).await
+    };
+    Done::Opened { sequence, opened: opened.await }
+}
+
+/// Renews sessions together, each under the sequence of its own request.
+pub(super) async fn keepalives(endpoint: Endpoint, outbox: Outbox, asked: Vec<(SessionId, u64)>) -> Done {
+    let sessions = asked.iter().map(|(session, _)| *session).collect();
+    let answers = endpoint.keepalives_by_group(sessions).await;
+    let lost =
+        |answer: &Result<_, ApiError>| matches!(answer, Err(error) if error.code == ErrorCode::SessionLost);
+    let ended =
+        asked.iter().zip(&answers).filter(|(_, answer)| lost(answer)).map(|((session, _), _)| *session);
+    let ended = ended.collect();
+    let responses = asked.into_iter().zip(answers).map(|((session, sequence), answer)| {
+        let body =
+            answer.map_or_else(|error| Answer::Error(error.into()), |ack| Answer::KeepaliveAck(ack.into()));
+        response(session.get(), sequence, body)
+    });
+    outbox.send_all(responses.collect()).await;
+    Done::Ended(ended)
+}
+
+/// What every request of one session needs.
 #[derive(Clone)]
 pub(super) struct Calls {
     pub(super) endpoint: Endpoint,
@@ -33,16 +66,8 @@ pub(super) struct Calls {
 
 impl Calls {
     async fn answer(&self, sequence: u64, answer: Result<Answer, ApiError>) {
-        match answer {
-            Ok(body) => send(&self.outbox, sequence, body).await,
-            Err(error) => refuse(&self.outbox, sequence, error).await,
-        }
-    }
-
-    pub(super) async fn keepalive(self, sequence: u64) -> Done {
-        let ack = self.endpoint.keepalive_by_group(self.session).await;
-        self.answer(sequence, ack.map(|ack| Answer::KeepaliveAck(ack.into()))).await;
-        Done::Other
+        let body = answer.unwrap_or_else(|error| Answer::Error(error.into()));
+        self.outbox.send(self.session.get(), sequence, body).await;
     }
 
     pub(super) async fn acquire(
@@ -50,20 +75,23 @@ impl Calls {
         sequence: u64,
         acquire: v1::Acquire,
         tell: watch::Sender<bool>,
+        cut_off: CancellationToken,
     ) -> Done {
-        let answer = self.acquired(sequence, acquire).await;
+        let Some(answer) = cut_off.run_until_cancelled(self.acquired(sequence, acquire)).await else {
+            return Done::Acquire { session: self.session, sequence, hold: None };
+        };
         tell.send_replace(true);
         let hold = match answer {
             Ok((name, granted)) => {
                 self.answer(sequence, Ok(Answer::Granted(granted.into()))).await;
-                Some(Held { name, token: granted.token })
+                Some(Hold { session: self.session, name, token: granted.token })
             }
             Err(error) => {
                 self.answer(sequence, Err(error)).await;
                 None
             }
         };
-        Done::Acquire { sequence, hold }
+        Done::Acquire { session: self.session, sequence, hold }
     }
 
     async fn acquired(&self, sequence: u64, acquire: v1::Acquire) -> Result<(Name, Granted), ApiError> {
@@ -84,7 +112,7 @@ impl Calls {
     pub(super) async fn cancel(self, sequence: u64, cancel: v1::Cancel, running: Option<Running>) -> Done {
         let outcome = self.cancelled(cancel, running).await;
         self.answer(sequence, outcome.map(|outcome| Answer::CancelDone(output::cancel_done(outcome)))).await;
-        Done::Other
+        Done::Other(self.session)
     }
 
     /// A cancel may overtake its acquire on the way to the group and find nothing: then it looks again for as long as the
@@ -109,7 +137,7 @@ impl Calls {
             match &running {
                 Some(running) if under_way && outcome == CancelOutcome::None => {
                     if Instant::now() >= limit {
-                        running.task.abort();
+                        running.cut_off.cancel();
                         return Ok(outcome);
                     }
                     let mut answered = running.answered.clone();
@@ -125,27 +153,27 @@ impl Calls {
 
     pub(super) async fn release(self, sequence: u64, release: v1::Release) -> Done {
         match self.released(release).await {
-            Ok((held, released)) => {
+            Ok((hold, released)) => {
                 self.answer(sequence, Ok(Answer::Released(v1::Released { released }))).await;
-                Done::Released(held)
+                Done::Released(hold)
             }
             Err(error) => {
                 self.answer(sequence, Err(error)).await;
-                Done::Other
+                Done::Other(self.session)
             }
         }
     }
 
-    async fn released(&self, release: v1::Release) -> Result<(Held, bool), ApiError> {
-        let held = Held { name: input::name(release.name)?, token: input::token(release.token)? };
-        let released = self.endpoint.release(held.name.clone(), self.session, held.token).await?;
-        Ok((held, released))
+    async fn released(&self, release: v1::Release) -> Result<(Hold, bool), ApiError> {
+        let (name, token) = (input::name(release.name)?, input::token(release.token)?);
+        let released = self.endpoint.release(name.clone(), self.session, token).await?;
+        Ok((Hold { session: self.session, name, token }, released))
     }
 
     pub(super) async fn proclaim(self, sequence: u64, proclaim: v1::Proclaim) -> Done {
         let answer = self.proclaimed(proclaim).await;
         self.answer(sequence, answer.map(|()| Answer::Proclaimed(v1::Proclaimed {}))).await;
-        Done::Other
+        Done::Other(self.session)
     }
 
     async fn proclaimed(&self, proclaim: v1::Proclaim) -> Result<(), ApiError> {
@@ -156,7 +184,8 @@ impl Calls {
 
     pub(super) async fn close(self, sequence: u64) -> Done {
         let closed = self.endpoint.close_session(self.session).await;
+        let ended = closed.as_ref().err().is_none_or(|error| error.code == ErrorCode::SessionLost);
         self.answer(sequence, closed.map(|()| Answer::Closed(v1::Closed {}))).await;
-        Done::Other
+        if ended { Done::Ended(vec![self.session]) } else { Done::Other(self.session) }
     }
 }

@@ -1,139 +1,151 @@
 //! Tells a client of holds that end without its doing: forced, deleted, or with the session (promise P8).
 //!
-//! A hold is watched only once it has lasted a while, so that short ones cost nothing: first the watch, then one look at
-//! the lock, so that an end before the watch is not missed.
+//! A hold is followed only once it has lasted a while, so that short ones cost nothing.
 
-use std::{collections::HashMap, time::Duration};
-
-use futures::StreamExt;
-use holdfast_locktable::{
-    ids::{SessionId, Token},
-    name::{Name, NameKind},
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
 };
+
+use holdfast_locktable::{command::SessionEndReason, event::Removal, name::NameKind};
 use holdfast_proto::v1::{self, session_response::Body as Answer};
 use tokio::{
-    task::{AbortHandle, JoinSet},
-    time::sleep,
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
 };
 
-use super::{Outbox, send};
-use crate::endpoint::{ApiError, Endpoint, types::WatchRequest};
+use crate::{
+    endpoint::Endpoint,
+    group::read::removal_text,
+    watch::holds::{Hold, HoldNews, Listener},
+};
 
-/// How long a hold lasts before it is watched. Well below the second within which its end is told.
-pub(super) const QUIET: Duration = Duration::from_millis(500);
-/// Pause before a broken watch is made anew.
+/// How long a hold lasts before it is followed. Well below the second within which its end is told.
+const QUIET: Duration = Duration::from_millis(500);
+/// Pause before a hold is followed that could not be.
 const RETRY: Duration = Duration::from_millis(500);
-/// Most holds of one stream that are watched; the ends of more show only in keepalives.
-const MAX_WATCHED: usize = 65_536;
+/// Most holds of one stream that are followed; the ends of more show only in keepalives.
+const MAX_FOLLOWED: usize = 131_072;
 
-/// One hold of the stream's session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Held {
-    pub(super) name: Name,
-    pub(super) token: Token,
-}
-
-/// The watched holds of one stream. Dropping it ends the watches.
+/// The holds of one stream's sessions. Dropping it ends the interest in them.
 pub(super) struct Holds {
-    watcher: Watcher,
-    tasks: JoinSet<()>,
-    by_hold: HashMap<Held, AbortHandle>,
-}
-
-#[derive(Clone)]
-struct Watcher {
     endpoint: Endpoint,
-    session: SessionId,
-    outbox: Outbox,
+    listener: Listener,
+    news: UnboundedReceiver<HoldNews>,
+    /// Each with the time from which on it is followed.
+    known: HashMap<Hold, Instant>,
+    /// Holds that are not followed yet, about in the order of their time. Those that have ended since are still in it.
+    young: VecDeque<(Instant, Hold)>,
+    tasks: JoinSet<()>,
 }
 
 impl Holds {
-    pub(super) fn new(endpoint: Endpoint, session: SessionId, outbox: Outbox) -> Self {
-        let watcher = Watcher { endpoint, session, outbox };
-        Self { watcher, tasks: JoinSet::new(), by_hold: HashMap::new() }
+    pub(super) fn new(endpoint: Endpoint) -> Self {
+        let (listener, news) = unbounded_channel();
+        let (known, young) = (HashMap::new(), VecDeque::new());
+        Self { endpoint, listener, news, known, young, tasks: JoinSet::new() }
     }
 
-    /// Begins to watch a hold after `quiet`.
-    pub(super) fn watch(&mut self, held: Held, quiet: Duration) {
-        // Those that are over leave their handles behind; they are swept with every new one.
-        while self.tasks.try_join_next().is_some() {}
-        if self.by_hold.len() >= MAX_WATCHED {
-            self.by_hold.retain(|_, task| !task.is_finished());
+    /// A hold began now: it is followed once it has lasted for [`QUIET`].
+    pub(super) fn began(&mut self, hold: Hold) {
+        let at = Instant::now() + QUIET;
+        if self.learn(&hold, at) {
+            self.young.push_back((at, hold));
         }
-        if self.by_hold.len() >= MAX_WATCHED || self.by_hold.contains_key(&held) {
-            return;
+    }
+
+    /// A hold goes on that began some time ago: it is followed from now on.
+    pub(super) fn resumed(&mut self, hold: Hold) {
+        let at = Instant::now();
+        if self.learn(&hold, at) {
+            self.young.push_front((at, hold));
         }
-        let watcher = self.watcher.clone();
-        let task = self.tasks.spawn(watcher.follow(held.clone(), quiet));
-        self.by_hold.insert(held, task);
     }
 
     /// The session has ended the hold itself.
-    pub(super) fn forget(&mut self, held: &Held) {
-        if let Some(task) = self.by_hold.remove(held) {
-            task.abort();
-        }
+    pub(super) fn forget(&mut self, hold: &Hold) {
+        self.known.remove(hold);
     }
-}
 
-impl Watcher {
-    async fn follow(self, held: Held, quiet: Duration) {
-        sleep(quiet).await;
+    fn learn(&mut self, hold: &Hold, at: Instant) -> bool {
+        let new = self.known.len() < MAX_FOLLOWED && !self.known.contains_key(hold);
+        if new {
+            self.known.insert(hold.clone(), at);
+        }
+        new
+    }
+
+    /// Waits for a hold that ends, and follows those whose time has come meanwhile. Dropping the future loses nothing.
+    pub(super) async fn ended(&mut self) -> (Hold, Removal) {
         loop {
-            match self.end_of(&held).await {
-                Ok(what) => return self.tell(&held, what).await,
-                // No leader, or the watch fell behind: what happened meanwhile is seen by the next look.
-                Err(error) => tracing::debug!(name = ?held.name, %error, "the watch of a hold is made anew"),
+            let next = self.young.front().map(|(at, _)| *at);
+            tokio::select! {
+                biased;
+                Some(news) = self.news.recv() => match news {
+                    HoldNews::Ended { hold, reason } if self.known.remove(&hold).is_some() => return (hold, reason),
+                    HoldNews::Ended { .. } => {}
+                    HoldNews::LookAgain(hold) if self.known.remove(&hold).is_some() => self.resumed(hold),
+                    HoldNews::LookAgain(_) => {}
+                },
+                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => self.follow_grown(),
             }
-            sleep(RETRY).await;
         }
     }
 
-    /// Waits for the end of the hold, and says how it came.
-    async fn end_of(&self, held: &Held) -> Result<String, ApiError> {
-        let request = WatchRequest {
-            prefix: held.name.text().to_owned(),
-            elections: held.name.kind() == NameKind::Election,
-            exact: true,
-            from: None,
-        };
-        let mut events = self.endpoint.watch(request).await?;
-        let detail = self.endpoint.lock(&held.name).await?;
-        if detail.lock.holder.is_none_or(|holder| holder.token != held.token) {
-            let last = detail.history.into_iter().rev().find(|line| line.token == held.token);
-            return Ok(last
-                .map(|line| line.what)
-                .filter(|what| is_end(what))
-                .unwrap_or_else(|| "deleted".to_owned()));
-        }
-        while let Some(event) = events.next().await {
-            let event = event?;
-            if event.token == held.token && is_end(&event.what) {
-                return Ok(event.what);
+    fn follow_grown(&mut self) {
+        let now = Instant::now();
+        let mut grown = Vec::new();
+        while let Some((at, hold)) = self.young.pop_front_if(|(at, _)| *at <= now) {
+            // One that has ended, or was released and taken anew, is none of this entry's business.
+            if self.known.get(&hold) == Some(&at) {
+                grown.push(hold);
             }
         }
-        Err(ApiError::new(crate::endpoint::ErrorCode::NoLeader, "the watch has ended"))
-    }
-
-    async fn tell(&self, held: &Held, what: String) {
-        let body = match what.as_str() {
-            // These end the session everywhere; an expiry in one group need not.
-            "session_closed" | "session_forced" => Answer::SessionLost(v1::SessionLost {
-                message: format!("session {} has ended ({what}); its locks are free", self.session),
-            }),
-            _ => {
-                let name = v1::Name {
-                    text: held.name.text().to_owned(),
-                    election: held.name.kind() == NameKind::Election,
-                };
-                Answer::HoldEnded(v1::HoldEnded { name: Some(name), token: held.token.0, what })
-            }
-        };
-        send(&self.outbox, 0, body).await;
+        // Those that are over leave their results behind; they are swept with every new one.
+        while self.tasks.try_join_next().is_some() {}
+        if !grown.is_empty() {
+            self.tasks.spawn(follow(self.endpoint.clone(), grown, self.listener.clone()));
+        }
     }
 }
 
-/// Whether an event of a key means that the key is gone.
-fn is_end(what: &str) -> bool {
-    !matches!(what, "queued" | "granted" | "proclaimed")
+async fn follow(endpoint: Endpoint, mut holds: Vec<Hold>, listener: Listener) {
+    loop {
+        let mut again = Vec::new();
+        for hold in holds {
+            if let Err(error) = endpoint.follow_hold(&hold, &listener).await {
+                tracing::debug!(name = ?hold.name, %error, "a hold is followed later");
+                again.push(hold);
+            }
+        }
+        if again.is_empty() {
+            return;
+        }
+        sleep(RETRY).await;
+        holds = again;
+    }
+}
+
+/// The end of a hold in the words of the protocol.
+pub(super) fn ended(hold: &Hold, reason: Removal) -> Answer {
+    let what = removal_text(reason).to_owned();
+    match reason {
+        // These end the session everywhere; an expiry in one group need not.
+        Removal::SessionEnded(SessionEndReason::Closed | SessionEndReason::Forced) => {
+            let message = format!("session {} has ended ({what}); its locks are free", hold.session);
+            Answer::SessionLost(v1::SessionLost { message })
+        }
+        Removal::SessionEnded(SessionEndReason::Expired)
+        | Removal::Released
+        | Removal::TimedOut
+        | Removal::Cancelled
+        | Removal::Abandoned
+        | Removal::ForceReleased
+        | Removal::Deleted => {
+            let election = hold.name.kind() == NameKind::Election;
+            let name = v1::Name { text: hold.name.text().to_owned(), election };
+            Answer::HoldEnded(v1::HoldEnded { name: Some(name), token: hold.token.0, what })
+        }
+    }
 }

@@ -1,164 +1,102 @@
-//! One client's session stream: reads requests, runs each in a task of its own, lets answers out in the order they are
-//! ready.
+//! One client's session stream: reads requests of its sessions, runs each in a task of its own, lets answers out in the
+//! order they are ready.
 //!
-//! The session outlives the stream. When the stream ends, whatever it was waiting for is dropped, and so detached: the
-//! client repeats it on its next stream, or it is cancelled (rule R8).
+//! Sessions outlive the stream. When it ends, whatever they were waiting for is dropped, and so detached: the client
+//! repeats it on its next stream, or it is cancelled (rule R8).
 
 mod calls;
 mod holds;
+mod outbox;
+mod session;
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
-use holdfast_locktable::ids::SessionId;
+use futures::Stream;
+use holdfast_locktable::{event::Removal, ids::SessionId};
 use holdfast_proto::v1::{self, session_request::Body as Ask, session_response::Body as Answer};
-use tokio::{
-    sync::{mpsc, watch},
-    task::{AbortHandle, JoinSet},
-    time::timeout,
-};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use self::{calls::Calls, holds::Holds};
+use self::{holds::Holds, outbox::Outbox, session::CarriedSession};
 use super::input;
-use crate::endpoint::{ApiError, Endpoint, ErrorCode};
+use crate::{
+    endpoint::{ApiError, Endpoint, ErrorCode, types::SessionOpened},
+    watch::holds::Hold,
+};
 
-/// Answers on their way to one client. A full queue holds the tasks that answer, and they hold the stream.
-pub(super) const OUTBOX: usize = 256;
-/// Most acquires of one stream under way; more are `too_many_outstanding`.
-const MAX_ACQUIRES: usize = 256;
-/// Most requests of one stream under way, acquires included; more are `overloaded`.
-const MAX_CALLS: usize = 1_024;
-/// How long a stream may take to say what it is about.
-const FIRST_MESSAGE: Duration = Duration::from_secs(10);
+/// Most sessions of one stream.
+const MAX_SESSIONS: usize = 65_536;
+/// Most sessions of one stream that are being opened; more are `overloaded`.
+const MAX_OPENINGS: usize = 1_024;
 
-/// Where answers go.
-pub(super) type Outbox = mpsc::Sender<Result<v1::SessionResponse, Status>>;
-
-/// Serves one stream to its end.
-pub(super) async fn run(
+/// Serves one stream to its end, in a task; these are its answers.
+pub(super) fn serve(
     endpoint: Endpoint,
-    mut inbox: Streaming<v1::SessionRequest>,
+    inbox: Streaming<v1::SessionRequests>,
+    stopping: CancellationToken,
+) -> impl Stream<Item = Result<v1::SessionResponses, Status>> {
+    let (outbox, answers) = outbox::channel();
+    tokio::spawn(run(endpoint, inbox, outbox, stopping));
+    answers
+}
+
+async fn run(
+    endpoint: Endpoint,
+    mut inbox: Streaming<v1::SessionRequests>,
     outbox: Outbox,
     stopping: CancellationToken,
 ) {
-    let served = async {
-        let Some((session, holds)) = begin(&endpoint, &mut inbox, &outbox).await else { return };
-        let mut stream = SessionStream::new(endpoint, session, outbox.clone());
-        for hold in holds {
-            stream.resume_hold(hold);
-        }
-        stream.serve(&mut inbox).await;
-    };
+    let mut stream = SessionStream::new(endpoint, outbox.clone());
     tokio::select! {
         biased;
-        () = stopping.cancelled() => {
-            // The client is told why and goes on elsewhere; one that does not read finds out by the closed connection.
-            let _ = outbox.try_send(Err(Status::unavailable("the member is stopping")));
-        }
+        // The client is told why and goes on elsewhere.
+        () = stopping.cancelled() => outbox.end(Status::unavailable("the member is stopping")),
         () = outbox.closed() => {}
-        () = served => {}
+        () = stream.serve(&mut inbox) => {}
     }
-}
-
-/// Sends an answer; a client that is gone does not need it.
-async fn send(outbox: &Outbox, sequence: u64, body: Answer) {
-    let _ = outbox.send(Ok(v1::SessionResponse { sequence, body: Some(body) })).await;
-}
-
-async fn refuse(outbox: &Outbox, sequence: u64, error: ApiError) {
-    send(outbox, sequence, Answer::Error(error.into())).await;
-}
-
-/// The first message: opens a session or resumes one. `None` where it did not, and the client has been told.
-async fn begin(
-    endpoint: &Endpoint,
-    inbox: &mut Streaming<v1::SessionRequest>,
-    outbox: &Outbox,
-) -> Option<(SessionId, Vec<v1::Hold>)> {
-    let first = match timeout(FIRST_MESSAGE, inbox.message()).await {
-        Ok(Ok(first)) => first?,
-        Ok(Err(_)) => return None,
-        Err(_) => {
-            let _ = outbox.send(Err(Status::deadline_exceeded("no first message came within 10 s"))).await;
-            return None;
-        }
-    };
-    let begun = match first.body {
-        Some(Ask::Open(open)) => opened(endpoint, open).await,
-        Some(Ask::Resume(resume)) => resumed(resume),
-        Some(_) | None => Err(ApiError::invalid("a session stream begins with `open` or `resume`")),
-    };
-    match begun {
-        Ok((session, holds, answer)) => {
-            send(outbox, first.sequence, answer).await;
-            Some((session, holds))
-        }
-        Err(error) => {
-            refuse(outbox, first.sequence, error).await;
-            None
-        }
-    }
-}
-
-type Begun = (SessionId, Vec<v1::Hold>, Answer);
-
-async fn opened(endpoint: &Endpoint, open: v1::Open) -> Result<Begun, ApiError> {
-    let metadata = input::metadata(open.metadata)?;
-    let opened = endpoint.open_session(input::ttl_ms(open.ttl_ms)?, metadata).await?;
-    let answer = v1::Opened { session: opened.session.get(), ttl_ms: opened.ttl_ms };
-    Ok((opened.session, Vec::new(), Answer::Opened(answer)))
-}
-
-fn resumed(resume: v1::Resume) -> Result<Begun, ApiError> {
-    let session = input::session(resume.session)?;
-    Ok((session, resume.holds, Answer::Resumed(v1::Resumed { session: session.get() })))
 }
 
 /// How a task ended.
 enum Done {
+    /// The opening of a session.
+    Opened { sequence: u64, opened: Result<SessionOpened, ApiError> },
+    /// These sessions have ended: of those that were renewed, or the one that was closed.
+    Ended(Vec<SessionId>),
     /// An acquire, with the hold it gave.
-    Acquire { sequence: u64, hold: Option<holds::Held> },
+    Acquire { session: SessionId, sequence: u64, hold: Option<Hold> },
     /// A release that ended a hold.
-    Released(holds::Held),
-    /// Anything else.
-    Other,
-}
-
-/// An acquire under way, as a cancel sees it.
-#[derive(Clone)]
-struct Running {
-    /// Turns true when the acquire has been answered.
-    answered: watch::Receiver<bool>,
-    task: AbortHandle,
+    Released(Hold),
+    /// Anything else of a session.
+    Other(SessionId),
 }
 
 struct SessionStream {
-    calls: Calls,
+    endpoint: Endpoint,
     outbox: Outbox,
     tasks: JoinSet<Done>,
-    acquires: HashMap<u64, Running>,
+    openings: usize,
+    sessions: HashMap<SessionId, CarriedSession>,
     holds: Holds,
 }
 
 impl SessionStream {
-    fn new(endpoint: Endpoint, session: SessionId, outbox: Outbox) -> Self {
-        Self {
-            holds: Holds::new(endpoint.clone(), session, outbox.clone()),
-            calls: Calls { endpoint, session, outbox: outbox.clone() },
-            outbox,
-            tasks: JoinSet::new(),
-            acquires: HashMap::new(),
-        }
+    fn new(endpoint: Endpoint, outbox: Outbox) -> Self {
+        let (tasks, sessions) = (JoinSet::new(), HashMap::new());
+        Self { holds: Holds::new(endpoint.clone()), endpoint, outbox, tasks, openings: 0, sessions }
     }
 
-    async fn serve(&mut self, inbox: &mut Streaming<v1::SessionRequest>) {
+    async fn serve(&mut self, inbox: &mut Streaming<v1::SessionRequests>) {
         loop {
             tokio::select! {
                 biased;
-                Some(done) = self.tasks.join_next() => self.reap(done),
+                Some(done) = self.tasks.join_next() => match done {
+                    Ok(done) => self.reap(done).await,
+                    Err(error) => tracing::error!(%error, "a request of a session was not answered"),
+                },
+                (hold, reason) = self.holds.ended() => self.tell(&hold, reason).await,
                 message = inbox.message() => match message {
-                    Ok(Some(message)) => self.take(message).await,
+                    Ok(Some(batch)) => self.take_all(batch.requests).await,
                     // The client is gone, or the connection is.
                     Ok(None) | Err(_) => return,
                 },
@@ -166,73 +104,134 @@ impl SessionStream {
         }
     }
 
-    fn resume_hold(&mut self, hold: v1::Hold) {
-        // A hold that cannot exist cannot end either.
-        if let (Ok(name), Ok(token)) = (input::name(hold.name), input::token(hold.token)) {
-            self.holds.watch(holds::Held { name, token }, Duration::ZERO);
-        }
-    }
-
-    fn reap(&mut self, done: Result<Done, tokio::task::JoinError>) {
+    async fn reap(&mut self, done: Done) {
         match done {
-            Ok(Done::Acquire { sequence, hold }) => {
-                self.acquires.remove(&sequence);
-                if let Some(held) = hold {
-                    self.holds.watch(held, holds::QUIET);
+            Done::Opened { sequence, opened } => {
+                self.openings -= 1;
+                self.opened(sequence, opened).await;
+            }
+            Done::Ended(sessions) => {
+                for session in sessions {
+                    self.sessions.remove(&session);
                 }
             }
-            Ok(Done::Released(held)) => self.holds.forget(&held),
-            Ok(Done::Other) => {}
-            // Aborted by a cancel that found no end.
-            Err(_) => self.acquires.retain(|_, running| !running.task.is_finished()),
+            Done::Acquire { session, sequence, hold } => {
+                if let Some(carried) = self.sessions.get_mut(&session) {
+                    carried.acquire_done(sequence);
+                }
+                if let Some(hold) = hold {
+                    self.holds.began(hold);
+                }
+            }
+            Done::Released(hold) => {
+                self.holds.forget(&hold);
+                self.call_done(hold.session);
+            }
+            Done::Other(session) => self.call_done(session),
         }
     }
 
-    async fn take(&mut self, message: v1::SessionRequest) {
-        let sequence = message.sequence;
-        if self.tasks.len() >= MAX_CALLS {
-            let text = format!("the session has {MAX_CALLS} requests under way; wait for answers");
-            return refuse(&self.outbox, sequence, ApiError::new(ErrorCode::Overloaded, text)).await;
-        }
-        let calls = self.calls.clone();
-        match message.body {
-            Some(Ask::Keepalive(_)) => {
-                self.tasks.spawn(calls.keepalive(sequence));
-            }
-            Some(Ask::Acquire(acquire)) => self.take_acquire(sequence, acquire).await,
-            Some(Ask::Cancel(cancel)) => {
-                let running = self.acquires.get(&cancel.acquire_sequence).cloned();
-                self.tasks.spawn(calls.cancel(sequence, cancel, running));
-            }
-            Some(Ask::Release(release)) => {
-                self.tasks.spawn(calls.release(sequence, release));
-            }
-            Some(Ask::Proclaim(proclaim)) => {
-                self.tasks.spawn(calls.proclaim(sequence, proclaim));
-            }
-            Some(Ask::Close(_)) => {
-                self.tasks.spawn(calls.close(sequence));
-            }
-            Some(Ask::Open(_) | Ask::Resume(_)) => {
-                let error = ApiError::invalid("this stream has its session already");
-                refuse(&self.outbox, sequence, error).await;
-            }
-            None => refuse(&self.outbox, sequence, ApiError::invalid("the message is empty")).await,
+    fn call_done(&mut self, session: SessionId) {
+        if let Some(carried) = self.sessions.get_mut(&session) {
+            carried.call_done();
         }
     }
 
-    async fn take_acquire(&mut self, sequence: u64, acquire: v1::Acquire) {
-        if self.acquires.contains_key(&sequence) {
-            let error =
-                ApiError::invalid(format!("the acquire with sequence {sequence} is under way already"));
-            return refuse(&self.outbox, sequence, error).await;
+    /// The stream carries the session before its client hears of it.
+    async fn opened(&mut self, sequence: u64, opened: Result<SessionOpened, ApiError>) {
+        match opened {
+            Ok(SessionOpened { session, ttl_ms }) => {
+                self.carry(session);
+                let opened = v1::Opened { session: session.get(), ttl_ms };
+                self.outbox.send(0, sequence, Answer::Opened(opened)).await;
+            }
+            Err(error) => self.outbox.refuse(0, sequence, error).await,
         }
-        if self.acquires.len() >= MAX_ACQUIRES {
-            let text = format!("the session has {MAX_ACQUIRES} acquires under way; wait for answers");
-            return refuse(&self.outbox, sequence, ApiError::new(ErrorCode::TooManyOutstanding, text)).await;
-        }
-        let (tell, answered) = watch::channel(false);
-        let task = self.tasks.spawn(self.calls.clone().acquire(sequence, acquire, tell));
-        self.acquires.insert(sequence, Running { answered, task });
     }
+
+    fn carry(&mut self, session: SessionId) -> &mut CarriedSession {
+        let (endpoint, outbox) = (&self.endpoint, &self.outbox);
+        let new = || CarriedSession::new(endpoint.clone(), session, outbox.clone());
+        self.sessions.entry(session).or_insert_with(new)
+    }
+
+    async fn tell(&self, hold: &Hold, reason: Removal) {
+        self.outbox.send(hold.session.get(), 0, holds::ended(hold, reason)).await;
+    }
+
+    async fn take_all(&mut self, requests: Vec<v1::SessionRequest>) {
+        let mut keepalives = Vec::new();
+        for request in requests {
+            let (session, sequence) = (request.session, request.sequence);
+            let taken = match request.body {
+                Some(Ask::Open(open)) => self.take_open(session, sequence, open),
+                Some(Ask::Resume(resume)) => self.take_resume(session, sequence, resume).await,
+                Some(Ask::Keepalive(_)) => self.carried(session).map(|id| keepalives.push((id, sequence))),
+                Some(ask) => self.take(session, sequence, ask),
+                None => Err(ApiError::invalid("the request is empty")),
+            };
+            if let Err(error) = taken {
+                self.outbox.refuse(session, sequence, error).await;
+            }
+        }
+        if !keepalives.is_empty() {
+            self.tasks.spawn(calls::keepalives(self.endpoint.clone(), self.outbox.clone(), keepalives));
+        }
+    }
+
+    /// The id of a session that this stream carries.
+    fn carried(&self, session: u64) -> Result<SessionId, ApiError> {
+        let id = input::session(session)?;
+        if self.sessions.contains_key(&id) { Ok(id) } else { Err(not_carried(id)) }
+    }
+
+    fn check_room(&self) -> Result<(), ApiError> {
+        if self.openings >= MAX_OPENINGS {
+            let text = format!("{MAX_OPENINGS} sessions of the stream are being opened; wait for answers");
+            return Err(ApiError::new(ErrorCode::Overloaded, text));
+        }
+        if self.sessions.len() + self.openings >= MAX_SESSIONS {
+            let text = format!("the stream carries {MAX_SESSIONS} sessions; use another client for more");
+            return Err(ApiError::new(ErrorCode::Overloaded, text));
+        }
+        Ok(())
+    }
+
+    fn take_open(&mut self, session: u64, sequence: u64, open: v1::Open) -> Result<(), ApiError> {
+        if session != 0 {
+            return Err(ApiError::invalid(format!(
+                "`open` is for session 0, which has no id yet, and not {session}"
+            )));
+        }
+        self.check_room()?;
+        self.openings += 1;
+        self.tasks.spawn(calls::open(self.endpoint.clone(), sequence, open));
+        Ok(())
+    }
+
+    async fn take_resume(&mut self, session: u64, sequence: u64, resume: v1::Resume) -> Result<(), ApiError> {
+        let id = input::session(session)?;
+        if !self.sessions.contains_key(&id) {
+            self.check_room()?;
+        }
+        self.carry(id);
+        for hold in resume.holds {
+            // A hold that cannot exist cannot end either.
+            if let (Ok(name), Ok(token)) = (input::name(hold.name), input::token(hold.token)) {
+                self.holds.resumed(Hold { session: id, name, token });
+            }
+        }
+        self.outbox.send(session, sequence, Answer::Resumed(v1::Resumed {})).await;
+        Ok(())
+    }
+
+    fn take(&mut self, session: u64, sequence: u64, ask: Ask) -> Result<(), ApiError> {
+        let id = input::session(session)?;
+        let carried = self.sessions.get_mut(&id).ok_or_else(|| not_carried(id))?;
+        carried.take(sequence, ask, &mut self.tasks)
+    }
+}
+
+fn not_carried(session: SessionId) -> ApiError {
+    ApiError::invalid(format!("this stream does not carry session {session}; send `open` or `resume` first"))
 }

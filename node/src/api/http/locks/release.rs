@@ -38,9 +38,14 @@ pub(crate) struct ForceReleaseBody {
     /// The token the operator saw; another holder is `changed`.
     token: TokenNumber,
     reason: Reason,
-    /// Must be true: the lock comes free at once, whatever its holder does. Only the fence protects then.
-    #[serde(default)]
+    /// The lock comes free at once, whatever its holder does; only the fence protects then. This version knows no other way: absent means true, and false is refused.
+    #[serde(default = "at_once")]
     now: bool,
+}
+
+/// What a forced release is where the request does not say: at once, until asking the holder first is built (rule R14).
+const fn at_once() -> bool {
+    true
 }
 
 /// Whose hold a forced release ended.
@@ -89,7 +94,7 @@ pub(crate) async fn force_release(
 ) -> Result<HttpResponse, Problem> {
     if !body.now {
         return Err(Problem::invalid(
-            "`now`: must be true: this version frees a lock at once only; look whether its holder still works first",
+            "`now`: false is not possible: this version frees a lock at once only; look whether its holder still works first",
         ));
     }
     let forced = ForceRelease {

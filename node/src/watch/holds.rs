@@ -1,0 +1,147 @@
+//! Who wants to hear of the ends of which holds: plain state, one look-up per end.
+//!
+//! Knows tokens and listeners. Does not know why anybody listens.
+
+use std::collections::BTreeMap;
+
+use holdfast_locktable::{
+    event::Removal,
+    ids::{SessionId, Token},
+    name::Name,
+};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::watchers::Audience;
+
+/// Followed holds below which nobody looks for listeners that are gone.
+const FEW: usize = 1_024;
+
+/// One hold of one session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Hold {
+    /// Whose.
+    pub session: SessionId,
+    /// Of which lock or election.
+    pub name: Name,
+    /// Its token, which no other key of the group ever has.
+    pub token: Token,
+}
+
+/// What a listener hears of a hold, once; then it is not followed any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldNews {
+    /// It has ended.
+    Ended {
+        /// Which.
+        hold: Hold,
+        /// Why.
+        reason: Removal,
+    },
+    /// The table was replaced by a snapshot: whether it has ended must be looked up anew.
+    LookAgain(Hold),
+}
+
+/// Where a listener listens. Bounded by the holds it follows: each is told of once.
+pub type Listener = UnboundedSender<HoldNews>;
+
+/// The followed holds of one group on one member.
+#[derive(Debug)]
+pub struct Holds {
+    by_token: BTreeMap<Token, (Hold, Listener)>,
+    audience: Audience,
+    /// At this many, those whose listener is gone are dropped.
+    sweep_at: usize,
+}
+
+impl Holds {
+    /// None yet; `audience` counts those on their way here too.
+    pub fn new(audience: Audience) -> Self {
+        Self { by_token: BTreeMap::new(), audience, sweep_at: FEW }
+    }
+
+    /// Follows a hold, which has joined the audience. A newer listener takes the place of an older one.
+    pub fn follow(&mut self, hold: Hold, listener: Listener) {
+        if self.by_token.len() >= self.sweep_at {
+            let before = self.by_token.len();
+            self.by_token.retain(|_, (_, listener)| !listener.is_closed());
+            self.audience.leaves(before - self.by_token.len());
+            self.sweep_at = (self.by_token.len() * 2).max(FEW);
+        }
+        if self.by_token.insert(hold.token, (hold, listener)).is_some() {
+            self.audience.leaves(1);
+        }
+    }
+
+    /// A hold has ended.
+    pub fn ended(&mut self, token: Token, reason: Removal) {
+        if let Some((hold, listener)) = self.by_token.remove(&token) {
+            self.audience.leaves(1);
+            // A listener that went away need not hear.
+            let _ = listener.send(HoldNews::Ended { hold, reason });
+        }
+    }
+
+    /// The table was replaced by a snapshot.
+    pub fn restored(&mut self) {
+        self.audience.leaves(self.by_token.len());
+        for (hold, listener) in std::mem::take(&mut self.by_token).into_values() {
+            // As above.
+            let _ = listener.send(HoldNews::LookAgain(hold));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    fn hold(token: u64) -> Hold {
+        let session = SessionId::new(1).unwrap();
+        Hold { session, name: Name::lock("a").unwrap(), token: holdfast_locktable::ids::Revision(token) }
+    }
+
+    fn followed(holds: &mut Holds, token: u64, listener: &Listener) {
+        holds.audience.joins();
+        holds.follow(hold(token), listener.clone());
+    }
+
+    #[test]
+    fn an_end_is_told_once_and_to_the_newest_listener() {
+        let audience = Audience::default();
+        let mut holds = Holds::new(audience.clone());
+        let (old, mut old_hears) = unbounded_channel();
+        let (new, mut new_hears) = unbounded_channel();
+        followed(&mut holds, 7, &old);
+        followed(&mut holds, 7, &new);
+        followed(&mut holds, 8, &new);
+        holds.ended(hold(9).token, Removal::Released);
+        holds.ended(hold(7).token, Removal::ForceReleased);
+        holds.ended(hold(7).token, Removal::ForceReleased);
+        let ended = HoldNews::Ended { hold: hold(7), reason: Removal::ForceReleased };
+        assert_eq!(new_hears.try_recv(), Ok(ended));
+        assert!(new_hears.try_recv().is_err() && old_hears.try_recv().is_err());
+        assert!(!audience.is_empty());
+        holds.restored();
+        assert_eq!(new_hears.try_recv(), Ok(HoldNews::LookAgain(hold(8))));
+        assert!(audience.is_empty());
+    }
+
+    #[test]
+    fn holds_of_listeners_that_are_gone_are_swept() {
+        let audience = Audience::default();
+        let mut holds = Holds::new(audience.clone());
+        let (gone, hears) = unbounded_channel();
+        drop(hears);
+        let (here, _hears) = unbounded_channel();
+        followed(&mut holds, 1, &here);
+        for token in 2..5_000 {
+            followed(&mut holds, token, &gone);
+            assert!(holds.by_token.len() <= FEW, "{token}");
+        }
+        assert!(holds.by_token.contains_key(&hold(1).token));
+        holds.restored();
+        assert!(audience.is_empty());
+    }
+}
