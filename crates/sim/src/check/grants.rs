@@ -1,0 +1,103 @@
+//! No acknowledged grant is lost while its client counts on it.
+//!
+//! The token of a grant is the revision at which its key came into the queue. So every table that has come that far has
+//! the key, with nobody behind it as the holder; and once one table shows the client as the holder, so does every other
+//! that has come as far.
+//!
+//! Clients say what they count on; a hold is struck off before its release is sent, and ends at the client's own deadline.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use holdfast_locktable::{
+    ids::{SessionId, Token},
+    name::Name,
+    table::LockTable,
+};
+use holdfast_partitioner::GroupId;
+use parking_lot::Mutex;
+
+use super::Findings;
+use crate::cluster::Cluster;
+
+/// A lock that a client counts on.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// With which session.
+    pub session: SessionId,
+    /// The fencing token.
+    pub token: Token,
+    /// The group that granted it.
+    pub group: GroupId,
+    /// Until when.
+    pub deadline_ms: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    counted: Counted,
+    /// The lowest index at which a table showed it.
+    shown_at: Option<u64>,
+}
+
+/// What all clients count on. Clones are the same list.
+#[derive(Clone, Debug, Default)]
+pub struct Counts(Arc<Mutex<BTreeMap<(u32, Name), Entry>>>);
+
+impl Counts {
+    /// A client counts on a lock from now on, or for longer than before.
+    pub fn count(&self, client: u32, lock: &Name, counted: Counted) {
+        let mut entries = self.0.lock();
+        match entries.get_mut(&(client, lock.clone())) {
+            Some(entry) if entry.counted.token == counted.token => entry.counted = counted,
+            Some(_) | None => {
+                entries.insert((client, lock.clone()), Entry { counted, shown_at: None });
+            }
+        }
+    }
+
+    /// A client counts on a lock no more.
+    pub fn strike(&self, client: u32, lock: &Name) {
+        self.0.lock().remove(&(client, lock.clone()));
+    }
+
+    /// Looks whether every table agrees with what clients count on.
+    pub fn look(&self, now: u64, cluster: &Cluster, findings: &Findings) {
+        let mut entries = self.0.lock();
+        entries.retain(|_, entry| entry.counted.deadline_ms > now);
+        cluster.each_table(|group, member, table, at| {
+            for ((client, lock), entry) in entries.iter_mut().filter(|(_, e)| e.counted.group == group) {
+                let Err(wrong) = agree(table, at.index, lock, entry) else { continue };
+                let Counted { session, token, deadline_ms, .. } = entry.counted;
+                let sentence = format!(
+                    "client {client} counts on {:?} with token {} of session {session} until {deadline_ms} ms, and in \
+                     the table of group {group} on member {member} at index {} {wrong}",
+                    lock.text(),
+                    token.0,
+                    at.index
+                );
+                findings.add("grants", now, sentence);
+            }
+        });
+    }
+}
+
+/// Whether a table agrees with a hold; otherwise what it shows instead.
+fn agree(table: &LockTable, index: u64, lock: &Name, entry: &mut Entry) -> Result<(), String> {
+    let (session, token) = (entry.counted.session, entry.counted.token);
+    if table.revision() < token {
+        return Ok(());
+    }
+    let holder = table.holder(lock).map(|(session, token, _)| (session, token));
+    if holder == Some((session, token)) {
+        entry.shown_at = Some(entry.shown_at.map_or(index, |shown| shown.min(index)));
+        return Ok(());
+    }
+    if entry.shown_at.is_some_and(|shown| shown <= index) || holder.is_none_or(|(_, held)| held > token) {
+        return Err(format!("the holder is {holder:?}"));
+    }
+    let queue = table.queue(lock).map(|queue| queue.entries).unwrap_or_default();
+    if queue.iter().any(|place| place.session == session && place.revision == token) {
+        return Ok(());
+    }
+    Err("it is not in the queue".to_owned())
+}

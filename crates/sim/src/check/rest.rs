@@ -1,0 +1,37 @@
+//! Once the faults are over and the clients have gone, everything comes to rest: no session, holder or waiter is left,
+//! and all members have applied the same entries.
+//!
+//! Says what is still missing; whoever asks decides when it is too late.
+
+use std::collections::BTreeSet;
+
+use crate::cluster::Cluster;
+
+/// Whether the cluster is at rest; otherwise what is not.
+///
+/// # Errors
+/// What is left.
+pub fn at_rest(cluster: &Cluster) -> Result<(), String> {
+    cluster.ready()?;
+    let mut left = None;
+    cluster.each_table(|group, member, table, _| {
+        let counts = table.counts();
+        if counts.sessions + counts.held + counts.waiting > 0 && left.is_none() {
+            left = Some(format!(
+                "group {group} on member {member} still has {} sessions, {} held locks and {} waiters",
+                counts.sessions, counts.held, counts.waiting
+            ));
+        }
+    });
+    if let Some(left) = left {
+        return Err(left);
+    }
+    for group in cluster.groups() {
+        let applied: BTreeSet<u64> =
+            cluster.replicas(group).iter().map(|(_, replica)| replica.status().applied).collect();
+        if applied.len() > 1 {
+            return Err(format!("members of group {group} have applied different entries: {applied:?}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! Asking for a lock until it is known how that ended: repeats with the same request id, at any member, also while the
+//! question before is still under way; and giving a wait up.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use holdfast_history::{End, Fact, SessionId as Id, Wait as Limit};
+use holdfast_locktable::{
+    command::{RequestId, Wait},
+    ids::Token,
+    metadata::Metadata,
+    name::Name,
+    outcome::CancelOutcome,
+};
+use holdfast_node::endpoint::{
+    ApiError, ErrorCode,
+    types::{AcquireRequest, Granted},
+};
+use holdfast_partitioner::GroupId;
+use rand::Rng;
+use tokio::task::{JoinHandle, spawn_local};
+
+use super::{
+    Setting,
+    ask::{self, Answer, Verb},
+    pause,
+    session::{Session, Who},
+};
+use crate::{
+    check::{answers::Asked, grants::Counted},
+    entropy::Dice,
+};
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// How a client asks for a lock.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// Which lock.
+    pub name: Name,
+    /// How long it waits.
+    pub wait: Wait,
+    /// After how many milliseconds it gives the wait up, if it does.
+    pub give_up_ms: Option<u64>,
+    /// Its number within the session.
+    pub sequence: u64,
+}
+
+/// One acquire under way.
+#[derive(Debug)]
+pub struct Acquire<'a> {
+    /// What clients share.
+    pub setting: &'a Setting,
+    /// Who asks.
+    pub who: Who,
+    /// With which session.
+    pub session: &'a Session,
+    /// For what.
+    pub wish: Wish,
+}
+
+/// A question under way. Withdrawn when it is dropped, unless it was left.
+struct Attempt {
+    task: JoinHandle<Answer<Granted>>,
+    left: bool,
+}
+
+impl Attempt {
+    async fn answer(&mut self) -> Answer<Granted> {
+        // The task neither panics nor is it aborted while somebody waits for it.
+        (&mut self.task).await.unwrap_or(Answer::Unknown)
+    }
+
+    /// Nobody listens to the answer any more, and the member does not know.
+    fn leave(mut self) {
+        self.left = true;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.left {
+            self.task.abort();
+        }
+    }
+}
+
+impl Acquire<'_> {
+    /// Asks until it is known how it ended, or the session is over. Answers the token where the lock is held from here on.
+    pub async fn run(&self, dice: &mut Dice) -> End {
+        let call = self.setting.next_call();
+        let first_sent = self.setting.world.now();
+        self.session.asks();
+        let (client, session) = (self.who.client, Id(self.session.id().get()));
+        let lock: Arc<str> = self.wish.name.text().into();
+        self.setting.journal.note(Fact::AcquireSent {
+            call,
+            client,
+            session,
+            lock: lock.clone(),
+            wait: self.limit(),
+        });
+        let (end, group) = tokio::select! {
+            biased;
+            () = self.session.over() => (End::Unknown, None),
+            end = self.until_known(first_sent, dice) => end,
+        };
+        let told = end;
+        // An operator has ended the hold before its client was told of it: then it is as if nobody had been told.
+        let forced =
+            |token| self.session.is_forced(&self.wish.name, holdfast_locktable::ids::Revision(token));
+        let end = match end {
+            End::Granted(token) if forced(token) => End::Unknown,
+            end => end,
+        };
+        if let (End::Granted(token), Some(group)) = (end, group) {
+            let counted = Counted {
+                session: self.session.id(),
+                token: holdfast_locktable::ids::Revision(token),
+                group,
+                deadline_ms: 0,
+            };
+            self.session.granted(&self.wish.name, counted);
+        }
+        self.setting.journal.note(Fact::AcquireEnded { call, client, session, lock, end });
+        let asked =
+            Asked { session: self.session.id(), name: self.wish.name.clone(), sequence: self.wish.sequence };
+        self.setting.telling.told(self.setting.world.now(), asked, told);
+        end
+    }
+
+    fn limit(&self) -> Limit {
+        match self.wish.wait {
+            Wait::Try => Limit::Try,
+            Wait::AtMost(ms) => Limit::AtMost(ms * NS_PER_MS),
+            Wait::Unlimited => Limit::Unlimited,
+        }
+    }
+
+    async fn until_known(&self, first_sent: u64, dice: &mut Dice) -> (End, Option<GroupId>) {
+        // Whether an earlier attempt may still be under way somewhere.
+        let mut loose = false;
+        loop {
+            let sent = self.setting.world.now();
+            let gone = sent - first_sent;
+            let give_up = self.wish.give_up_ms.map(|ms| ms.saturating_sub(gone));
+            // Now and then a client loses patience with a member, and asks another.
+            let impatient = dice.random_bool(0.2).then(|| dice.random_range(50..2_500));
+            let mut attempt = self.attempt(gone, dice);
+            let answer = tokio::select! {
+                biased;
+                answer = attempt.answer() => answer,
+                () = after(give_up) => return self.give_up(dice).await,
+                () = after(impatient) => {
+                    if dice.random_bool(0.5) {
+                        attempt.leave();
+                    }
+                    Answer::Unknown
+                }
+            };
+            match answer {
+                Answer::Done(Granted { token, group }) => return (End::Granted(token.0), Some(group)),
+                Answer::Unknown => {
+                    loose = true;
+                    ask::again(dice).await;
+                }
+                Answer::No(error) => {
+                    self.judge_holder(sent, &error);
+                    match self.refused(error.code, &error.message) {
+                        End::Busy if loose => return (self.keep_out(first_sent, dice).await, None),
+                        end => return (end, None),
+                    }
+                }
+            }
+        }
+    }
+
+    /// One question to one member.
+    fn attempt(&self, gone_ms: u64, dice: &mut Dice) -> Attempt {
+        let wait = match self.wish.wait {
+            Wait::AtMost(ms) => Wait::AtMost(ms.saturating_sub(gone_ms).max(1)),
+            Wait::Try => Wait::Try,
+            Wait::Unlimited => Wait::Unlimited,
+        };
+        let request = AcquireRequest {
+            name: self.wish.name.clone(),
+            session: self.session.id(),
+            request: self.request_id(),
+            wait,
+            metadata: Metadata::default(),
+            value: Bytes::new(),
+        };
+        let verb: Verb<Granted> = Arc::new(move |endpoint| {
+            let request = request.clone();
+            Box::pin(async move { endpoint.acquire(request).await })
+        });
+        let (setting, from, member) = (self.setting.clone(), self.who.node, ask::any(self.setting, dice));
+        let asking = async move { ask::ask(&setting, from, member, "acquire", verb).await };
+        Attempt { task: spawn_local(asking), left: false }
+    }
+
+    /// The try was refused while a copy of it may be under way: ends it by name, so that no copy is executed later (rule
+    /// R11). A group that has never met the session cannot remember that.
+    async fn keep_out(&self, first_sent: u64, dice: &mut Dice) -> End {
+        let (end, _) = self.give_up(dice).await;
+        let (lock, session) = (self.wish.name.text(), Id(self.session.id().get()));
+        self.setting.journal.perhaps(lock, session, first_sent * NS_PER_MS);
+        match end {
+            End::Cancelled => End::Busy,
+            _ if self.session.known_everywhere() => End::Busy,
+            _ => End::Unknown,
+        }
+    }
+
+    /// A refused try names who holds the lock.
+    fn judge_holder(&self, sent: u64, error: &ApiError) {
+        if let (ErrorCode::Busy, Some(token)) = (error.code, error.facts.token) {
+            let Setting { world, past, findings, .. } = self.setting;
+            past.judge(world.now(), sent, &self.wish.name, token, findings);
+        }
+    }
+
+    fn refused(&self, code: ErrorCode, message: &str) -> End {
+        match code {
+            ErrorCode::Busy => End::Busy,
+            ErrorCode::Timeout => End::TimedOut,
+            ErrorCode::SessionLost => End::SessionLost,
+            // A repeat that comes too late for the answer of the first: the service remembers that it ended, and how is
+            // in the text. A wait that was abandoned in between is cancelled; an operator's end removes it.
+            ErrorCode::Removed if self.session.was_forced() => End::Unknown,
+            ErrorCode::Cancelled | ErrorCode::StaleRequest => End::Unknown,
+            other => {
+                let sentence = format!(
+                    "client {} asked for {:?} and was told {}: {message}",
+                    self.who.client,
+                    self.wish.name,
+                    other.as_str()
+                );
+                self.setting.findings.add("answers", self.setting.world.now(), sentence);
+                End::Unknown
+            }
+        }
+    }
+
+    fn request_id(&self) -> RequestId {
+        RequestId::Sequence { sequence: self.wish.sequence, lowest: self.wish.sequence }
+    }
+
+    /// Gives the wait up: only the answer to a cancel says that it is out of the queue.
+    async fn give_up(&self, dice: &mut Dice) -> (End, Option<GroupId>) {
+        let (name, session, request) = (self.wish.name.clone(), self.session.id(), self.request_id());
+        let verb: Verb<CancelOutcome> = Arc::new(move |endpoint| {
+            let (name, request) = (name.clone(), request.clone());
+            Box::pin(async move { endpoint.abandon(name, session, request).await })
+        });
+        loop {
+            let member = ask::any(self.setting, dice);
+            match ask::ask(self.setting, self.who.node, member, "cancel", verb.clone()).await {
+                Answer::Done(CancelOutcome::Cancelled | CancelOutcome::Granted { .. }) => {
+                    return (End::Cancelled, None);
+                }
+                // It may still be on its way, or be over in another way.
+                Answer::Done(CancelOutcome::None) | Answer::No(_) => return (End::Unknown, None),
+                Answer::Unknown => ask::again(dice).await,
+            }
+        }
+    }
+}
+
+async fn after(ms: Option<u64>) {
+    match ms {
+        Some(ms) => pause(ms).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The token of a grant.
+#[must_use]
+pub fn token_of(end: End) -> Option<Token> {
+    match end {
+        End::Granted(token) => Some(holdfast_locktable::ids::Revision(token)),
+        End::Busy | End::TimedOut | End::Cancelled | End::SessionLost | End::Error | End::Unknown => None,
+    }
+}

@@ -1,0 +1,141 @@
+//! What one client does, over and over: opens a session, fights for locks with it, and ends it in good order or not.
+
+use holdfast_history::End;
+use holdfast_locktable::{
+    command::Wait,
+    name::{Name, NameKind},
+};
+use rand::{Rng, SeedableRng};
+use tokio::task::spawn_local;
+
+use super::{
+    Setting,
+    acquire::{Acquire, Wish, token_of},
+    echo::{self, Ended},
+    hold::Hold,
+    pause,
+    session::{Session, Who},
+};
+use crate::entropy::Dice;
+
+/// Share of the requests that come once more after their end, where they may.
+const ECHOED: f64 = 0.3;
+
+/// One client.
+#[derive(Debug)]
+pub struct Client {
+    setting: Setting,
+    who: Who,
+    dice: Dice,
+}
+
+/// How a client goes on after one lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// With the same session.
+    Same,
+    /// With a new one.
+    New,
+}
+
+impl Client {
+    /// A client that has done nothing yet.
+    #[must_use]
+    pub fn new(setting: Setting, who: Who, dice: Dice) -> Self {
+        setting.begins();
+        Self { setting, who, dice }
+    }
+
+    /// Lives until the run comes to an end.
+    pub async fn run(mut self) {
+        while !self.setting.stopping() {
+            let Some(session) = Session::open(&self.setting, self.who, &mut self.dice).await else { break };
+            let mut sequence = 0;
+            let mut next = Next::Same;
+            let mut ended = Vec::new();
+            while next == Next::Same && !self.setting.stopping() && !session.is_over() {
+                sequence += 1;
+                next = self.one_lock(&session, sequence, &mut ended).await;
+                pause(self.dice.random_range(0..80)).await;
+            }
+            session.close(&mut self.dice).await;
+        }
+        self.setting.ends();
+    }
+
+    async fn one_lock(&mut self, session: &Session, sequence: u64, ended: &mut Vec<Ended>) -> Next {
+        let wish = self.wish(sequence);
+        let name = wish.name.clone();
+        let acquire = Acquire { setting: &self.setting, who: self.who, session, wish };
+        let end = acquire.run(&mut self.dice).await;
+        let Some(token) = token_of(end) else {
+            return match end {
+                End::Busy | End::TimedOut | End::Cancelled => Next::Same,
+                // A session that may hold or wait without knowing it is given up.
+                End::Granted(_) | End::SessionLost | End::Error | End::Unknown => Next::New,
+            };
+        };
+        let setting = self.setting.clone();
+        self.release_once_more(ended, &name);
+        let hold = Hold { setting: &setting, who: self.who, session, name, token };
+        if !hold.work(&mut self.dice).await {
+            return Next::New;
+        }
+        if hold.name.kind() == NameKind::Election && !hold.proclaim(&mut self.dice).await {
+            return Next::New;
+        }
+        match self.dice.random_range(0..100) {
+            0..3 => self.die(session).await,
+            3..7 => self.freeze(session, &hold).await,
+            _ => {
+                if !hold.release(&mut self.dice).await {
+                    return Next::New;
+                }
+                let end = Ended { session: session.id(), name: hold.name, sequence, token };
+                if self.dice.random_bool(ECHOED) {
+                    let dice = Dice::from_rng(&mut self.dice);
+                    spawn_local(echo::acquire(self.setting.clone(), self.who.node, end.clone(), dice));
+                }
+                ended.push(end);
+                Next::Same
+            }
+        }
+    }
+
+    /// Now and then the release of an earlier hold of a lock comes again when the session has just been granted it anew.
+    fn release_once_more(&mut self, ended: &[Ended], name: &Name) {
+        if let Some(earlier) = ended.iter().rev().find(|earlier| earlier.name == *name)
+            && self.dice.random_bool(ECHOED)
+        {
+            let dice = Dice::from_rng(&mut self.dice);
+            spawn_local(echo::release(self.setting.clone(), self.who.node, earlier.clone(), dice));
+        }
+    }
+
+    fn wish(&mut self, sequence: u64) -> Wish {
+        let at = self.dice.random_range(0..self.setting.names.len());
+        let (wait, give_up_ms) = match self.dice.random_range(0..10) {
+            0..3 => (Wait::Try, None),
+            3..6 => (Wait::AtMost(self.dice.random_range(1..4_000)), None),
+            6..8 => (Wait::Unlimited, Some(self.dice.random_range(1..3_000))),
+            _ => (Wait::Unlimited, None),
+        };
+        Wish { name: self.setting.names[at].clone(), wait, give_up_ms, sequence }
+    }
+
+    /// The client's machine is gone; another takes its place later.
+    async fn die(&mut self, session: &Session) -> Next {
+        session.fall_silent();
+        pause(self.dice.random_range(0..4_000)).await;
+        Next::New
+    }
+
+    /// The client stands still for longer than its lease, and then goes on as if nothing had happened: what it writes
+    /// then is what fencing tokens are for.
+    async fn freeze(&mut self, session: &Session, hold: &Hold<'_>) -> Next {
+        session.fall_silent();
+        pause(session.ttl_ms() + self.dice.random_range(0..4_000)).await;
+        hold.write(&mut self.dice).await;
+        Next::New
+    }
+}
