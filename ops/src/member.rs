@@ -4,6 +4,8 @@
 
 use holdfast_node::{config::MemberConfig, member::Member};
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
 use crate::{
     failure::{self, Ended, Failure},
     run::signals::Signals,
@@ -11,6 +13,7 @@ use crate::{
 
 /// Runs a member until a signal asks it to end, or it cannot go on.
 pub(crate) fn serve(config: MemberConfig) -> Ended {
+    allow_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -36,4 +39,14 @@ pub(crate) fn serve(config: MemberConfig) -> Ended {
             Some(fatal) => Err(Failure::other(format!("member {number} cannot go on: {fatal}"))),
         }
     })
+}
+
+/// Every client connection is an open file, and systems allow few by default: takes what is allowed at most.
+fn allow_connections() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most).map(|()| most));
+    match raised {
+        Ok(files) => tracing::debug!(files, "open files allowed"),
+        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
+    }
 }

@@ -53,7 +53,7 @@ fn file(cluster: &Cluster, name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_exit_code_is_the_commands_own() {
+fn c42_the_exit_code_is_the_commands_own() {
     let cluster = Cluster::start();
     for code in [0, 1, 7, 255] {
         let script = format!("exit {code}");
@@ -96,7 +96,7 @@ fn a_held_lock_is_75_or_what_the_caller_chose() {
 }
 
 #[test]
-fn signals_reach_the_command_and_the_lock_is_released_only_after_its_group_is_gone() {
+fn c43_signals_reach_the_command_and_the_lock_is_released_only_after_its_group_is_gone() {
     let cluster = Cluster::start();
     for name in
         [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2]
@@ -119,7 +119,7 @@ fn signals_reach_the_command_and_the_lock_is_released_only_after_its_group_is_go
 }
 
 #[test]
-fn a_killed_wrapper_takes_command_and_grandchildren_with_it() {
+fn c43_a_killed_wrapper_takes_command_and_grandchildren_with_it() {
     let cluster = Cluster::start();
     let pids = file(&cluster, "pids");
     let mut wrapper = start(&cluster, &["orphan"], "sleep 60 & echo $$ $! >$0; wait", &pids);
@@ -146,7 +146,7 @@ fn a_stopped_wrapper_cannot_keep_its_command_running_beyond_the_lease() {
 }
 
 #[test]
-fn a_lease_that_cannot_be_renewed_ends_the_command_before_its_time() {
+fn c45_a_lease_that_cannot_be_renewed_ends_the_command_before_its_time() {
     let cluster = Cluster::start();
     let pids = file(&cluster, "pids");
     // Deaf to TERM: it must be killed in time.
@@ -177,7 +177,7 @@ fn a_forced_release_ends_the_command() {
 }
 
 #[test]
-fn an_interrupted_wait_starts_nothing_and_leaves_the_queue() {
+fn c44_an_interrupted_wait_starts_nothing_and_leaves_the_queue() {
     let cluster = Cluster::start();
     let session = cluster.session(1, 60_000);
     let http = cluster.http(1);
@@ -186,7 +186,8 @@ fn an_interrupted_wait_starts_nothing_and_leaves_the_queue() {
         body[extra.0] = extra.1;
         body
     };
-    for round in 0..10 {
+    let soak = std::env::var_os("HOLDFAST_SOAK").is_some_and(|value| value == "1");
+    for round in 0..if soak { 50 } else { 10 } {
         let granted =
             harness::post(&format!("{http}/v1/locks/acquire"), &body(("wait_ms", 0.into()))).expect(200);
         let started = file(&cluster, &format!("started.{round}"));

@@ -1,5 +1,5 @@
 //! Safety on real processes, over HTTP: leaders and clients die at bad moments, requests come twice or too late, and no
-//! grant is lost, doubled or out of order.
+//! grant is lost, doubled or out of order. The public failure cases stand in `cases`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
@@ -8,7 +8,7 @@ mod harness;
 use std::{
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -19,8 +19,6 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(15);
-/// Longest delay of an expiry beyond the TTL (promise P4), and a little for busy cores.
-const SLACK: Duration = Duration::from_secs(3);
 
 fn acquire(cluster: &Cluster, member: u16, name: &str, session: &str, wait_ms: u64, id: &str) -> Answer {
     let body = json!({"name": name, "session": session, "wait_ms": wait_ms, "request_id": id});
@@ -108,43 +106,11 @@ fn a_leader_killed_under_contention_loses_and_doubles_no_grant() {
     let mut holds = holds.into_inner().unwrap();
     holds.sort_by_key(|hold| hold.token);
     for pair in holds.windows(2) {
-        assert!(pair[0].token < pair[1].token, "token {} was granted twice", pair[0].token);
-        assert!(pair[0].until <= pair[1].from, "tokens {} and {} overlap", pair[0].token, pair[1].token);
+        assert!(pair[0].token < pair[1].token, "BROKEN PROMISE: token {} was granted twice", pair[0].token);
+        assert!(pair[0].until <= pair[1].from, "BROKEN PROMISE: tokens {} and {} overlap", pair[0].token, pair[1].token);
     }
     cluster.wait_ready();
     assert_eq!(cluster.lock(1, "hot")["holder"], Value::Null, "everything was released");
-}
-
-#[test]
-fn a_waiter_whose_session_dies_is_told_and_never_granted() {
-    let cluster = Cluster::start();
-    let (holder, waiter) = (cluster.session(1, 60_000), cluster.session(2, 2_000));
-    acquire(&cluster, 1, "c02", &holder, 0, "h").expect(200);
-    let began = Instant::now();
-    let told = acquire(&cluster, 2, "c02", &waiter, 30_000, "w");
-    assert_eq!((told.status, code(&told).as_str()), (410, "session_lost"), "{}", told.body);
-    assert!(began.elapsed() <= Duration::from_secs(2) + SLACK, "told after {:?}", began.elapsed());
-    assert_eq!(cluster.lock(3, "c02")["waiters"], 0);
-}
-
-#[test]
-fn a_cancelled_or_deserted_wait_leaves_the_queue() {
-    let cluster = Cluster::start();
-    let (holder, waiter) = (cluster.session(1, 60_000), cluster.session(2, 60_000));
-    acquire(&cluster, 1, "c03", &holder, 0, "h").expect(200);
-    thread::scope(|scope| {
-        let waiting = scope.spawn(|| acquire(&cluster, 2, "c03", &waiter, 30_000, "w"));
-        cluster.wait_for_waiters("c03", 1);
-        let cancel = json!({"name": "c03", "session": waiter, "request_id": "w"});
-        let cancelled = post(&format!("{}/v1/locks/cancel", cluster.http(3)), &cancel).expect(200);
-        assert_eq!(cancelled["outcome"], "cancelled");
-        let told = waiting.join().unwrap();
-        assert_eq!((told.status, code(&told).as_str()), (409, "cancelled"), "{}", told.body);
-    });
-    cluster.wait_for_waiters("c03", 0);
-    let timed_out = acquire(&cluster, 3, "c03", &waiter, 300, "t");
-    assert_eq!((timed_out.status, code(&timed_out).as_str()), (408, "timeout"), "{}", timed_out.body);
-    assert_eq!(cluster.lock(1, "c03")["waiters"], 0);
 }
 
 #[test]
@@ -182,47 +148,6 @@ fn a_late_duplicate_of_an_acquire_is_never_executed_again() {
     let late = acquire(&cluster, 2, "r11", &session, 0, "once");
     assert_eq!((late.status, code(&late).as_str()), (409, "stale_request"), "{}", late.body);
     assert_eq!(cluster.lock(3, "r11")["holder"], Value::Null);
-}
-
-#[test]
-fn a_late_release_by_an_old_holder_hits_nobody() {
-    let cluster = Cluster::start();
-    let (old, new) = (cluster.session(1, 1_000), cluster.session(2, 60_000));
-    let held = acquire(&cluster, 1, "c12", &old, 0, "a").expect(200);
-    let next = acquire(&cluster, 2, "c12", &new, 20_000, "b").expect(200);
-    assert!(next["token"].as_u64() > held["token"].as_u64());
-    for member in 1..=3 {
-        let late = release(&cluster, member, "c12", &old, &held["token"]);
-        assert!(matches!(late.status, 409 | 410), "{}: {}", late.status, late.body);
-    }
-    let lock = cluster.lock(1, "c12");
-    assert_eq!((&lock["holder"]["session"], &lock["holder"]["token"]), (&json!(new), &next["token"]));
-}
-
-#[test]
-fn a_promoted_waiter_that_died_blocks_nobody_for_longer_than_its_lease() {
-    let cluster = Cluster::start();
-    for round in 0..3_u64 {
-        let name = format!("c14-{round}");
-        let (a, b, c) = (cluster.session(1, 60_000), cluster.session(2, 2_000), cluster.session(3, 60_000));
-        let held = acquire(&cluster, 1, &name, &a, 0, "a").expect(200);
-        let given_up = AtomicU32::new(0);
-        thread::scope(|scope| {
-            // B waits by HTTP and is never renewed: it is granted, and then it is gone.
-            scope.spawn(|| {
-                given_up.store(acquire(&cluster, 2, &name, &b, 30_000, "b").status.into(), Ordering::Relaxed)
-            });
-            cluster.wait_for_waiters(&name, 1);
-            let third = scope.spawn(|| acquire(&cluster, 3, &name, &c, 30_000, "c"));
-            cluster.wait_for_waiters(&name, 2);
-            release(&cluster, 1, &name, &a, &held["token"]).expect(200);
-            let began = Instant::now();
-            let granted = third.join().unwrap().expect(200);
-            assert!(began.elapsed() <= Duration::from_secs(2) + SLACK, "after {:?}", began.elapsed());
-            assert!(granted["token"].as_u64() > held["token"].as_u64());
-        });
-        assert_eq!(given_up.into_inner(), 200, "B was promoted first");
-    }
 }
 
 #[test]

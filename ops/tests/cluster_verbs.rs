@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use harness::{Cluster, eventually, parts, post};
+use harness::{Cluster, eventually, get_text, parts, post};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -73,6 +73,21 @@ fn holders_waiters_and_history_are_shown_and_names_are_harmless() {
     assert!(handed["token"].as_u64() > granted["token"].as_u64());
     let (code, _, err) = parts(&cluster.holdfast(["sessions", "show", &a]).output().unwrap());
     assert_eq!(code, 1, "{err}");
+    // All that is in the members' metrics too: what leaders did, each once.
+    ask(&cluster, ["snapshots", "take"]);
+    let metrics: String =
+        (1..=3).map(|member| get_text(&format!("{}/metrics", cluster.http(member)))).collect();
+    for (figure, count) in [
+        (r#"holdfast_lock_handoff_duration_seconds_count{"#, 1),
+        (r#"holdfast_snapshot_duration_seconds_count{kind="upload",outcome="ok""#, 2),
+    ] {
+        let lines = metrics.lines().filter(|line| line.starts_with(figure));
+        let total: u64 = lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(total, count, "{figure} in\n{metrics}");
+    }
+    for figure in ["holdfast_raft_apply_duration_seconds_count{", "holdfast_snapshot_size_bytes{"] {
+        assert!(metrics.contains(figure), "{figure} in\n{metrics}");
+    }
 }
 
 #[test]
@@ -83,7 +98,7 @@ fn a_stale_forced_release_changes_nothing() {
     let token = post(&acquire, &json!({"name": "x", "session": session, "wait_ms": 0})).expect(200)["token"]
         .to_string();
     let release = |token: &str| {
-        let arguments = ["locks", "release", "x", "--token", token, "--reason", "a test", "--now"];
+        let arguments = ["locks", "release", "x", "--token", token, "--reason", "a test"];
         parts(&cluster.holdfast(arguments).output().unwrap())
     };
     // Tokens of a fresh cluster are small: ten times one is another.

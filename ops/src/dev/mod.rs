@@ -23,7 +23,7 @@ use crate::{
 const USUAL_START: Duration = Duration::from_secs(30);
 
 const HELP: &str = "\
-Member i listens on 127.0.0.1: HTTP (API, console, metrics) on BASE+10i, gRPC on BASE+10i+1, peers on BASE+10i+2.
+Member i listens on 127.0.0.1: HTTP (API, metrics) on BASE+10i, gRPC on BASE+10i+1, peers on BASE+10i+2.
 Once every group has a leader, one line on standard output begins with `ready ` and names all endpoints.
 A member that dies is started again after 2 s. Ctrl-C ends the cluster.
 
@@ -133,7 +133,6 @@ async fn announce(block: &ports::Block, folder: &folder::Folder) {
         folder.shown()
     ));
     say::line(&format!("ready; logs: {}", folder.logs_hint()));
-    say::line(&format!("console: {}/console/", http.first().map_or("", String::as_str)));
     say::line(&format!("try: export HOLDFAST_ENDPOINTS={}", grpc.join(",")));
     say::line("     holdfast lock hello -- echo got it");
 }

@@ -14,7 +14,7 @@ pub(crate) struct Block {
 /// A listener of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listener {
-    /// API, console, metrics.
+    /// API, metrics.
     Http,
     /// gRPC.
     Grpc,

@@ -75,7 +75,8 @@ struct ReleaseArgs {
     /// Why, for the audit log
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// At once, without waiting for the holder: until it notices, only fencing protects what it writes to
+    /// At once, without waiting for the holder, as this version always does: until it notices, only fencing protects what
+    /// it writes to
     #[arg(long)]
     now: bool,
 }
@@ -195,11 +196,7 @@ struct Released {
 
 async fn release(global: &Global, client: &Client, kind: Kind, args: &ReleaseArgs) -> Ended {
     if !args.now {
-        return Err(Failure::usage(
-            "a forced release does not wait for the holder to stop: add --now to say that you know. Until the holder \
-             notices (its session is told at once), only fencing protects what it writes to. To end a holder gently, \
-             stop its program",
-        ));
+        say::line("this version frees at once, as with --now: it cannot ask the holder first");
     }
     let session = client
         .admin()

@@ -15,7 +15,7 @@ use nix::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{HOLDFAST, eventually, get, holdfast, post};
+use super::{HOLDFAST, encoded, eventually, get, holdfast, post};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const STOP_WITHIN: Duration = Duration::from_secs(15);
@@ -257,10 +257,4 @@ impl Drop for Cluster {
 pub(crate) fn children(parent: i32) -> Vec<i32> {
     let text = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
     text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
-}
-
-fn encoded(name: &str) -> String {
-    name.bytes()
-        .map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") })
-        .collect()
 }

@@ -30,14 +30,31 @@ pub(crate) fn get(url: &str) -> Answer {
     read(agent().get(url).call())
 }
 
+/// GET of a text that must be there.
+pub(crate) fn get_text(url: &str) -> String {
+    agent().get(url).call().unwrap().body_mut().read_to_string().unwrap()
+}
+
 /// POST with a JSON body.
 pub(crate) fn post(url: &str, body: &Value) -> Answer {
     read(agent().post(url).send_json(body))
 }
 
+/// PUT with a JSON body.
+pub(crate) fn put(url: &str, body: &Value) -> Answer {
+    read(agent().put(url).send_json(body))
+}
+
 /// DELETE.
 pub(crate) fn delete(url: &str) -> Answer {
     read(agent().delete(url).call())
+}
+
+/// A name as it stands in a query.
+pub(crate) fn encoded(name: &str) -> String {
+    name.bytes()
+        .map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") })
+        .collect()
 }
 
 fn agent() -> ureq::Agent {

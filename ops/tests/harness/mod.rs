@@ -13,7 +13,7 @@ mod wait;
 use std::process::{Command, Output};
 
 pub(crate) use cluster::{Cluster, Options, children};
-pub(crate) use http::{Answer, delete, get, post};
+pub(crate) use http::{Answer, delete, encoded, get, get_text, post, put};
 pub(crate) use wait::eventually;
 
 /// The binary under test.
