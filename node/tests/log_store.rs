@@ -5,6 +5,8 @@
 mod conformance;
 #[path = "log_store/crash.rs"]
 mod crash;
+#[path = "log_store/damage.rs"]
+mod damage;
 #[path = "log_store/durability.rs"]
 mod durability;
 #[path = "log_store/failing_disk.rs"]

@@ -34,7 +34,10 @@ async fn a_full_disk_fails_every_waiter_and_all_who_come_later() {
     let failure = in_time(log.failures.wait_for(Option::is_some)).await.unwrap().clone().unwrap();
     assert!(failure.to_string().contains("database or disk is full"), "{failure}");
     let err = first.save_vote(&vote(3)).await.unwrap_err().to_string();
-    assert!(err.contains("the log failed while writing entries: database or disk is full"), "{err}");
+    let path = folder.path().join("raft-log.sqlite");
+    let said = format!("the log {} failed while writing entries: database or disk is full", path.display());
+    assert!(err.contains(&said), "{err}");
+    assert!(err.contains("see that its disk is well and has space, then start it again"), "{err}");
     assert!(first.truncate_after(Some(id(1, 3))).await.is_err());
     assert!(first.purge(id(1, 3)).await.is_err());
     assert_eq!(log.stats().await.failure, Some(failure.to_string()));
@@ -59,7 +62,7 @@ async fn the_memory_twin_fails_in_the_same_way() {
     log.flush();
     good.await.unwrap().unwrap();
     let err = bad.await.unwrap().unwrap_err().to_string();
-    assert!(err.contains("the log failed while committing to disk: gone"), "{err}");
+    assert!(err.contains("the log memory failed while committing to disk: gone"), "{err}");
     assert!(failures.wait_for(Option::is_some).await.is_ok());
     assert!(group.save_vote(&vote(3)).await.is_err());
 }

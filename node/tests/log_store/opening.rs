@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use holdfast_node::log::error::{OpenGroupError, OpenLogError};
-use openraft::storage::RaftLogReader;
 use tokio_rusqlite::rusqlite::Connection;
 
 use super::support::{append, entries, group, id, open, options};
@@ -58,7 +57,15 @@ async fn newer_and_foreign_files_are_refused() {
     open(options(folder.path())).unwrap().close().await;
     edit(folder.path(), "PRAGMA user_version = 99");
     let err = refusal(folder.path());
+    assert!(
+        err.contains("is damaged: it says that it has schema version 99, and it was never raised"),
+        "{err}"
+    );
+    assert!(err.ends_with("add it again with an empty folder"), "{err}");
+    edit(folder.path(), "INSERT INTO identity(k, v) VALUES ('schema', '99')");
+    let err = refusal(folder.path());
     assert!(err.contains("has schema version 99, and this version of Holdfast knows only up to 1"), "{err}");
+    assert!(err.ends_with("run the newer version"), "{err}");
 
     edit(folder.path(), "PRAGMA user_version = 1; PRAGMA application_id = 5");
     assert!(refusal(folder.path()).contains("is no Holdfast log"));
@@ -83,10 +90,12 @@ async fn a_flipped_bit_is_found_and_named() {
     );
 
     let log = open(options(folder.path())).unwrap();
-    let mut group = log.group(3).await;
-    assert_eq!(group.try_get_log_entries(0..5).await.unwrap().len(), 5);
-    let err = group.try_get_log_entries(0..10).await.unwrap_err().to_string();
-    assert!(err.starts_with("entry 5 of group 3 in the log is damaged"), "{err}");
+    let err = log.opener.open_group(group(3)).await.unwrap_err().to_string();
+    assert!(
+        err.contains("raft-log.sqlite cannot be used: entry 5 of group 3 in the log is damaged"),
+        "{err}"
+    );
+    assert!(err.ends_with("add it again with an empty folder"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -104,7 +113,48 @@ async fn missing_entries_are_found_when_the_group_is_opened() {
 
     let log = open(options(folder.path())).unwrap();
     let err = log.opener.open_group(group(3)).await.unwrap_err().to_string();
-    assert!(err.starts_with("entry 5 of group 3 in the log is missing"), "{err}");
-    let err = log.opener.open_group(group(4)).await.unwrap_err();
-    assert!(matches!(err, OpenGroupError::LostTail { group: 4, committed: 8 }), "{err}");
+    assert!(
+        err.contains("raft-log.sqlite cannot be used: entry 5 of group 3 in the log is missing"),
+        "{err}"
+    );
+    let OpenGroupError::In { source, .. } = log.opener.open_group(group(4)).await.unwrap_err() else {
+        panic!("the file is named");
+    };
+    assert!(matches!(*source, OpenGroupError::LostTail { group: 4, committed: 8 }), "{source}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_without_owner_or_with_unknown_marks_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open(options(folder.path())).unwrap();
+    append(&mut log.group(3).await, entries(1, 0..10)).await;
+    log.close().await;
+    edit(folder.path(), "UPDATE meta SET k = 'commitz' WHERE k = 'commits'");
+    let err = refusal(folder.path());
+    assert!(err.contains("holds a mark \"commitz\" of group 0, which does not exist"), "{err}");
+    edit(folder.path(), "UPDATE meta SET k = 'commits' WHERE k = 'commitz'; DELETE FROM identity");
+    let err = refusal(folder.path());
+    assert!(err.contains("does not say whose it is although it holds entries"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flipped_version_byte_of_a_record_is_damage_and_not_a_newer_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = open(options(folder.path())).unwrap();
+    append(&mut log.group(3).await, entries(1, 0..10)).await;
+    log.close().await;
+    let row = (3i64 << 44) | 5;
+    edit(folder.path(), &format!("UPDATE log SET e = CAST(x'03' || substr(e, 2) AS BLOB) WHERE id = {row}"));
+    let log = open(options(folder.path())).unwrap();
+    let err = log.opener.open_group(group(3)).await.unwrap_err().to_string();
+    assert!(
+        err.contains("raft-log.sqlite cannot be used: entry 5 of group 3 in the log is damaged"),
+        "{err}"
+    );
+    assert!(err.ends_with("add it again with an empty folder"), "{err}");
+    log.close().await;
+
+    edit(folder.path(), "UPDATE meta SET v = CAST(x'41' || substr(v, 2) AS BLOB) WHERE k = 'commits'");
+    let err = refusal(folder.path());
+    assert!(err.contains("raft-log.sqlite is damaged: the count of commits of group 0 is damaged"), "{err}");
 }

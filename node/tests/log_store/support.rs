@@ -32,6 +32,11 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 /// Tells when an append is on disk.
 pub(crate) type Flushed = OneshotReceiverOf<TypeConfig, Result<(), std::io::Error>>;
 
+/// `short` by default, `long` in a soak.
+pub(crate) fn form<T>(short: T, long: T) -> T {
+    if std::env::var_os("HOLDFAST_SOAK").is_some_and(|value| value == "1") { long } else { short }
+}
+
 pub(crate) fn group(number: u32) -> GroupNumber {
     GroupNumber::new(number).unwrap()
 }

@@ -1,6 +1,9 @@
 //! What breaks a rule of the protocol is refused with words, changes nothing, and does not end the stream.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
 use holdfast_proto::{
     status::error_of,
@@ -23,24 +26,46 @@ use crate::{
 
 /// A stream without a client library.
 struct Raw {
-    outbox: mpsc::Sender<v1::SessionRequest>,
-    inbox: Streaming<v1::SessionResponse>,
+    outbox: mpsc::Sender<v1::SessionRequests>,
+    inbox: Streaming<v1::SessionResponses>,
+    pending: VecDeque<v1::SessionResponse>,
+    /// The session that was opened last.
+    session: u64,
 }
 
 impl Raw {
     async fn open(channel: Channel) -> Self {
         let (outbox, messages) = mpsc::channel(16);
-        let answer = LockClient::new(channel).session(ReceiverStream::new(messages)).await.expect("a stream");
-        Self { outbox, inbox: answer.into_inner() }
+        let answer =
+            LockClient::new(channel).sessions(ReceiverStream::new(messages)).await.expect("a stream");
+        Self { outbox, inbox: answer.into_inner(), pending: VecDeque::new(), session: 0 }
     }
 
     async fn ask(&mut self, sequence: u64, body: Ask) -> Answer {
-        let message = v1::SessionRequest { sequence, body: Some(body) };
-        self.outbox.send(message).await.expect("an open stream");
-        let answer =
-            within("an answer", self.inbox.message()).await.expect("a whole stream").expect("an answer");
+        let session = if matches!(body, Ask::Open(_)) { 0 } else { self.session };
+        let (of, answer) = self.ask_of(session, sequence, body).await;
+        assert_eq!(of, session);
+        if let Answer::Opened(opened) = &answer {
+            self.session = opened.session;
+        }
+        answer
+    }
+
+    /// Asks for any session; the answer comes with the session it is for.
+    async fn ask_of(&mut self, session: u64, sequence: u64, body: Ask) -> (u64, Answer) {
+        let requests = vec![v1::SessionRequest { sequence, session, body: Some(body) }];
+        self.outbox.send(v1::SessionRequests { requests }).await.expect("an open stream");
+        let answer = self.next().await;
         assert_eq!(answer.sequence, sequence);
-        answer.body.expect("a body")
+        (answer.session, answer.body.expect("a body"))
+    }
+
+    async fn next(&mut self) -> v1::SessionResponse {
+        while self.pending.is_empty() {
+            let batch = within("an answer", self.inbox.message()).await.expect("a whole stream");
+            self.pending.extend(batch.expect("an answer").responses);
+        }
+        self.pending.pop_front().expect("an answer")
     }
 
     async fn refused(&mut self, sequence: u64, body: Ask, word: &str) {
@@ -76,13 +101,18 @@ fn acquire(text: &str) -> v1::Acquire {
 async fn a_stream_begins_with_a_session() {
     let cluster = Cluster::start().await;
     let channel = channel(&cluster).await;
-    Raw::open(channel.clone()).await.refused(1, Ask::Keepalive(v1::Keepalive {}), "`open` or `resume`").await;
+    let mut raw = Raw::open(channel.clone()).await;
+    raw.session = 7;
+    raw.refused(1, Ask::Keepalive(v1::Keepalive {}), "`open` or `resume`").await;
+    raw.refused(1, Ask::Acquire(acquire("a")), "`open` or `resume`").await;
+    let (_, answer) = raw.ask_of(7, 1, open(0)).await;
+    assert!(matches!(answer, Answer::Error(error) if error.message.contains("session 0")));
     for ttl_ms in [1, 999, 86_400_001, u64::MAX] {
         Raw::open(channel.clone()).await.refused(1, open(ttl_ms), "ttl_ms").await;
     }
     for session in [0, 1 << 63, u64::MAX] {
-        let resume = Ask::Resume(v1::Resume { session, holds: Vec::new() });
-        Raw::open(channel.clone()).await.refused(1, resume, "session id").await;
+        raw.session = session;
+        raw.refused(1, Ask::Resume(v1::Resume { holds: Vec::new() }), "session id").await;
     }
     let large = HashMap::from([("k".to_owned(), "v".repeat(5_000))]);
     let large = Ask::Open(v1::Open { ttl_ms: 10_000, metadata: large });
@@ -94,7 +124,6 @@ async fn bad_requests_are_refused_one_by_one() {
     let cluster = Cluster::start().await;
     let mut raw = Raw::open(channel(&cluster).await).await;
     assert!(matches!(raw.ask(1, open(0)).await, Answer::Opened(v1::Opened { ttl_ms: 10_000, .. })));
-    raw.refused(2, open(0), "already").await;
     for text in ["", "a\u{0}", "a\nb", "\u{1}election/x", &"a".repeat(2_048)] {
         raw.refused(3, Ask::Acquire(acquire(text)), "name").await;
     }
@@ -113,6 +142,55 @@ async fn bad_requests_are_refused_one_by_one() {
     assert!(matches!(raw.ask(5, Ask::Acquire(acquire("a"))).await, Answer::Granted(_)));
     let odd = "a//b/./\u{202e}/";
     assert!(matches!(raw.ask(6, Ask::Acquire(acquire(odd))).await, Answer::Granted(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_stream_carries_many_sessions_and_keeps_them_apart() {
+    let cluster = Cluster::start().await;
+    let mut raw = Raw::open(channel(&cluster).await).await;
+    assert!(matches!(raw.ask(1, open(0)).await, Answer::Opened(_)));
+    let first = raw.session;
+    assert!(matches!(raw.ask(2, open(0)).await, Answer::Opened(_)));
+    let second = raw.session;
+    assert_ne!(first, second);
+    // The same sequence in both, together in one message with keepalives and one for a stranger.
+    let request = |session, sequence, body| v1::SessionRequest { sequence, session, body: Some(body) };
+    let keepalive = || Ask::Keepalive(v1::Keepalive {});
+    let requests = vec![
+        request(first, 2, Ask::Acquire(acquire("a"))),
+        request(second, 2, Ask::Acquire(acquire("b"))),
+        request(first, 3, keepalive()),
+        request(99, 3, keepalive()),
+        request(second, 3, keepalive()),
+    ];
+    raw.outbox.send(v1::SessionRequests { requests }).await.expect("an open stream");
+    let mut answers = Vec::new();
+    for _ in 0..5 {
+        let answer = raw.next().await;
+        let kind = match answer.body.expect("a body") {
+            Answer::Granted(_) => "granted",
+            Answer::KeepaliveAck(_) => "renewed",
+            Answer::Error(error) => {
+                assert_eq!(error.code, "invalid_argument", "{error:?}");
+                "refused"
+            }
+            other => panic!("{other:?}"),
+        };
+        answers.push((answer.session, answer.sequence, kind));
+    }
+    answers.sort_unstable();
+    let mut wanted = vec![(99, 3, "refused")];
+    for session in [first, second] {
+        wanted.extend([(session, 2, "granted"), (session, 3, "renewed")]);
+    }
+    wanted.sort_unstable();
+    assert_eq!(answers, wanted);
+    // A closed session is carried no more; the other one is.
+    raw.session = first;
+    assert!(matches!(raw.ask(4, Ask::Close(v1::Close {})).await, Answer::Closed(_)));
+    raw.refused(5, keepalive(), "does not carry").await;
+    raw.session = second;
+    assert!(matches!(raw.ask(5, keepalive()).await, Answer::KeepaliveAck(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

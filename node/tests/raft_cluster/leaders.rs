@@ -74,6 +74,42 @@ async fn a_leader_that_is_cut_off_cannot_prove_that_it_leads() {
     assert!(present >= newer);
 }
 
+/// openraft gives the answer to a heartbeat less than the pause between two of them; members that have much to do, or are
+/// far away, take longer. Appends are more patient, and prove the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_too_late_for_heartbeats_still_prove_who_leads() {
+    let cluster = Cluster::in_memory(&[LOCKS]).await;
+    let leader = cluster.leader(LOCKS).await;
+    let late = Way { cut: false, delay: timing().heartbeat_interval * 2 };
+    for other in cluster.others(leader.id) {
+        cluster.set_way(other, leader.id, late);
+    }
+    let before = leader.group(LOCKS).status().applied;
+    for _ in 0..5 {
+        leader.group(LOCKS).confirm_leadership().await.unwrap();
+    }
+    assert!(leader.group(LOCKS).status().applied > before, "heartbeats were enough");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_oldest_wait_grows_until_it_ends() {
+    let cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await;
+    let group = leader.group(META).clone();
+    assert_eq!(group.oldest_wait(), Duration::ZERO);
+    cluster.isolate(leader.id, true);
+    let proposed = tokio::spawn({
+        let group = group.clone();
+        async move { group.propose(line(1)).await }
+    });
+    eventually("a proposal without quorum grows old", || group.oldest_wait() > Duration::from_millis(100))
+        .await;
+    cluster.isolate(leader.id, false);
+    // Whatever became of it.
+    let _ = proposed.await.unwrap();
+    eventually("nothing waits any more", || group.oldest_wait() == Duration::ZERO).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proof_follows_everything_acknowledged_before() {
     let cluster = Cluster::in_memory(&[META]).await;

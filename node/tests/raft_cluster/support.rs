@@ -345,16 +345,43 @@ impl Cluster {
         &self.members[&id]
     }
 
-    /// Has a command executed once, by whoever leads: on busy cores that may change at any time.
-    pub(crate) async fn write(&self, group: GroupId, command: Bytes) -> Reply {
+    /// Has a [`line`] or an [`open_session`] executed once, by whoever leads: on busy cores that may change at any
+    /// time, also while the command is being agreed on.
+    pub(crate) async fn write(&self, group: GroupId, command: Bytes) {
         let running: Vec<MemberId> = self.members.keys().copied().collect();
         loop {
             let leader = self.leader_among(group, &running).await;
             match self.members[&leader].group(group).propose(command.clone()).await {
-                Ok(reply) => return reply,
-                Err(err) => assert!(err.not_executed(), "{err}"),
+                Ok(Reply::Meta(result)) => return drop(result.unwrap()),
+                Ok(Reply::Lock { result, .. }) => return drop(result.unwrap()),
+                Ok(Reply::Nothing) => panic!("the command was not applied"),
+                Err(err) if err.not_executed() => {}
+                Err(_) if self.was_executed(group, &running, &command).await => return,
+                Err(_) => {}
             }
             // `leader_among` finds the same member again until it knows better.
+            crate::wait::look_again().await;
+        }
+    }
+
+    /// Whether a command is part of what a leader has agreed on since its outcome became unknown; what such a leader
+    /// does not know can no longer be agreed on.
+    async fn was_executed(&self, group: GroupId, running: &[MemberId], command: &Bytes) -> bool {
+        loop {
+            let leader = self.leader_among(group, running).await;
+            let leader = self.members[&leader].group(group);
+            if leader.confirm_leadership().await.is_ok() {
+                return if group.is_meta() {
+                    let is = |record: &AuditRecord| *command == recording(record.clone());
+                    leader.with_meta(|table, _| table.audit(usize::MAX).any(|line| is(line.record))).unwrap()
+                } else {
+                    let is = |id: SessionId| *command == open_session(id.get());
+                    let is_there = |table: &LockTable| {
+                        table.sessions(None, usize::MAX).0.iter().any(|session| is(session.session))
+                    };
+                    leader.with_locks(|table, _| is_there(table)).unwrap()
+                };
+            }
             crate::wait::look_again().await;
         }
     }
@@ -399,6 +426,10 @@ pub(crate) fn big_line(n: u64, padding: usize) -> Bytes {
         reason: "x".repeat(padding),
         outcome: "ok".into(),
     };
+    recording(record)
+}
+
+fn recording(record: AuditRecord) -> Bytes {
     encode_command(&MetaCommand::Record(record)).unwrap().into()
 }
 

@@ -1,6 +1,12 @@
 //! Members that are wired to the wrong place say so, and nothing is done.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use holdfast_node::log::identity::ClusterId;
@@ -84,4 +90,40 @@ async fn a_member_without_address_or_without_process_is_not_reached() {
         assert!(tokio::time::Instant::now() < deadline, "it was not found again");
         crate::wait::look_again().await;
     }
+}
+
+/// What a proxy does for a member that is down: every connection is taken, and ended without a word.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_door_that_opens_onto_nothing_is_knocked_at_seldom() {
+    let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let transport = GrpcTransport::new(cluster(), 1, Heard::new());
+    transport.learn(2, &door.local_addr().unwrap().to_string());
+    let knocks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&knocks);
+    let doorman = tokio::spawn(async move {
+        while door.accept().await.is_ok() {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let end = tokio::time::Instant::now() + Duration::from_secs(2);
+    let callers = (0..4).map(|_| {
+        let transport = transport.clone();
+        tokio::spawn(async move {
+            while tokio::time::Instant::now() < end {
+                let call = tokio::time::timeout(PATIENCE, transport.call(2, Bytes::new())).await;
+                call.expect("every call ends").unwrap_err();
+                let requests = Box::pin(futures::stream::pending());
+                let append = tokio::time::timeout(PATIENCE, transport.append(2, META, requests)).await;
+                append.expect("every append ends").map(drop).unwrap_err();
+                crate::wait::look_again().await;
+            }
+        })
+    });
+    for caller in futures::future::join_all(callers).await {
+        caller.unwrap();
+    }
+    doorman.abort();
+    // Pauses of 50, 100, 200, 400, and then 500 ms.
+    let knocks = knocks.load(Ordering::Relaxed);
+    assert!((1..20).contains(&knocks), "{knocks} connections within two seconds");
 }
