@@ -9,6 +9,8 @@ const LOCKTABLE: &str = "holdfast-locktable";
 const PROTO: &str = "holdfast-proto";
 const CLIENT: &str = "holdfast-client";
 const FENCE: &str = "holdfast-fence";
+const FAULTS: &str = "holdfast-faults";
+const HISTORY: &str = "holdfast-history";
 const NODE: &str = "holdfast-node";
 const OPS: &str = "holdfast";
 const SIM: &str = "holdfast-sim";
@@ -19,12 +21,14 @@ const PURE: [&str; 2] = [PARTITIONER, LOCKTABLE];
 
 /// What of ours a crate may build on, and what its tests may use besides. A crate that is not listed is a program on
 /// top: it may use everything but what [`ONLY_IN`] keeps from it.
-const MAY_USE: [(&str, &[&str], &[&str]); 7] = [
+const MAY_USE: [(&str, &[&str], &[&str]); 9] = [
     (PARTITIONER, &[], &[]),
     (LOCKTABLE, &[PARTITIONER], &[]),
     (PROTO, &[PARTITIONER], &[]),
     (CLIENT, &[PROTO, PARTITIONER], &[]),
     (FENCE, &[CLIENT, PROTO], &[]),
+    (HISTORY, &[], &[]),
+    (FAULTS, &[], &[]),
     (NODE, &[PARTITIONER, LOCKTABLE, PROTO], &[CLIENT]),
     (TIDY, &[], &[]),
 ];

@@ -102,6 +102,7 @@ pub fn check(file: &SourceFile) -> Vec<Finding> {
     findings.extend(check_notes(file));
     findings.extend(check_code(file));
     findings.extend(check_sleeps(file));
+    findings.extend(check_clock(file));
     findings
 }
 
@@ -118,6 +119,33 @@ fn check_sleeps(file: &SourceFile) -> Vec<Finding> {
     };
     let message = "tests do not sleep: wait for a condition with a deadline, in a helper `wait.rs`";
     file.lines_with(sleeps).map(|line| Finding::new(&file.path, line, message)).collect()
+}
+
+/// What the simulation runs on virtual time must not look at the real clock, or a seed no longer gives one run: there is a
+/// thread of its own where it may, below the log.
+fn check_clock(file: &SourceFile) -> Vec<Finding> {
+    const ON_REAL_TIME: [&str; 2] = ["node/src/log/", "node/src/api/"];
+    if !file.path.starts_with("node/src/")
+        || file.is_test()
+        || ON_REAL_TIME.iter().any(|own| file.path.starts_with(own))
+    {
+        return Vec::new();
+    }
+    let mut line = 1;
+    let mut findings = Vec::new();
+    for statement in file.views.code.split_inclusive(';') {
+        let begin = line + statement.chars().take_while(|c| c.is_whitespace()).filter(|c| *c == '\n').count();
+        line += statement.matches('\n').count();
+        let named = statement.contains("std::time::Instant");
+        if named || statement.trim_start().starts_with("use std::") && has_word(statement, "Instant") {
+            findings.push(Finding::new(
+                &file.path,
+                begin,
+                "`tokio::time::Instant`: the simulation has a time of its own",
+            ));
+        }
+    }
+    findings
 }
 
 fn check_notes(file: &SourceFile) -> Vec<Finding> {
@@ -211,6 +239,20 @@ mod tests {
         }
         assert_eq!(lines("ops/tests/cluster.rs", "run(\"sleep\"); // sleep\nsleeper();\n"), []);
         assert_eq!(lines("ops/tests/await.rs", "thread::sleep(D);\n"), [2], "only files named `wait.rs`");
+    }
+
+    #[test]
+    fn what_is_simulated_does_not_look_at_the_real_clock() {
+        for real in ["use std::time::Instant;\n", "use std::{\n    time::{Duration, Instant},\n};\n"] {
+            assert_eq!(lines("node/src/raft/ages.rs", real), [2], "{real:?}");
+            assert_eq!(lines("node/src/raft/ages/tests.rs", real), []);
+            assert_eq!(lines("node/src/log/pump.rs", real), []);
+        }
+        assert_eq!(lines("node/src/raft/ages.rs", "fn f() {\n    std::time::Instant::now();\n}\n"), [2]);
+        assert_eq!(
+            lines("node/src/raft/ages.rs", "use std::time::Duration;\nuse tokio::time::Instant;\n"),
+            []
+        );
     }
 
     #[test]
