@@ -107,7 +107,12 @@ fn a_leader_killed_under_contention_loses_and_doubles_no_grant() {
     holds.sort_by_key(|hold| hold.token);
     for pair in holds.windows(2) {
         assert!(pair[0].token < pair[1].token, "BROKEN PROMISE: token {} was granted twice", pair[0].token);
-        assert!(pair[0].until <= pair[1].from, "BROKEN PROMISE: tokens {} and {} overlap", pair[0].token, pair[1].token);
+        assert!(
+            pair[0].until <= pair[1].from,
+            "BROKEN PROMISE: tokens {} and {} overlap",
+            pair[0].token,
+            pair[1].token
+        );
     }
     cluster.wait_ready();
     assert_eq!(cluster.lock(1, "hot")["holder"], Value::Null, "everything was released");

@@ -142,24 +142,35 @@ impl LeaseManager {
         for action in leases.look(self.clock.now()) {
             match action {
                 Action::Expire(sessions) => self.expire(sessions, term, ctx),
-                Action::Mark(marked) => {
-                    self.propose(Command::Checkpoint { marked, cleared: Vec::new(), term }, ctx);
+                Action::Mark(sessions) => self.mark(sessions, term, ctx),
+                Action::Forget(ends) => {
+                    let forgotten = propose_bookkeeping(self.proposer.clone(), Command::ForgetEnds { ends });
+                    ctx.spawn(forgotten.into_actor(self).map(|_, _, _| ()));
                 }
-                Action::Forget(ends) => self.propose(Command::ForgetEnds { ends }, ctx),
             }
         }
         self.rearm(ctx);
     }
 
-    /// Proposes what may fail without harm: it is decided anew at the next look.
-    fn propose(&self, command: Command, ctx: &mut Context<Self>) {
-        let proposer = self.proposer.clone();
-        let work = async move {
-            if let Err(error) = proposer.propose(command).await {
-                tracing::debug!(group = %proposer.group(), %error, "lease bookkeeping was not committed");
+    fn mark(&self, sessions: Vec<(SessionId, SessionEpoch, u64)>, term: Term, ctx: &mut Context<Self>) {
+        let command = Command::Checkpoint { marked: sessions.clone(), cleared: Vec::new(), term };
+        let done = propose_bookkeeping(self.proposer.clone(), command).into_actor(self);
+        ctx.spawn(done.map(move |result, actor, ctx| {
+            let now = actor.clock.now();
+            if let Some(leases) = actor.leases_of(term) {
+                match result {
+                    Ok(_) => leases.mark_done(now),
+                    Err(error) if error.not_executed() => leases.mark_failed(&sessions, now),
+                    Err(_) => leases.mark_failed(&[], now),
+                }
             }
-        };
-        ctx.spawn(work.into_actor(self));
+            actor.rearm(ctx);
+        }));
+    }
+
+    /// The leases, if they are still those of this term.
+    fn leases_of(&mut self, term: Term) -> Option<&mut Leases> {
+        self.leases.as_mut().filter(|leases| leases.term() == term)
     }
 
     fn expire(&self, sessions: Vec<(SessionId, SessionEpoch)>, term: Term, ctx: &mut Context<Self>) {
@@ -186,6 +197,9 @@ impl LeaseManager {
         failed: Option<GroupError>,
         decided: Moment,
     ) {
+        if let Some(leases) = self.leases_of(term) {
+            leases.expiry_done();
+        }
         match failed {
             None => {
                 let took_ms = self.clock.now().since_ms(decided);
@@ -194,7 +208,7 @@ impl LeaseManager {
             Some(error) => {
                 tracing::info!(group = %self.proposer.group(), %error, sessions = sessions.len(), "expiry was not committed");
                 let now = self.clock.now();
-                if let Some(leases) = self.leases.as_mut().filter(|leases| leases.term() == term) {
+                if let Some(leases) = self.leases_of(term) {
                     leases.expiry_failed(sessions, now);
                 }
             }
@@ -253,6 +267,13 @@ impl LeaseManager {
             Heard::Unknown => Standing::Unknown,
         })
     }
+}
+
+/// Proposes what may fail without harm, since it is decided anew later.
+async fn propose_bookkeeping(proposer: Proposer, command: Command) -> Result<Outcome, GroupError> {
+    proposer.propose(command).await.inspect_err(|error| {
+        tracing::debug!(group = %proposer.group(), %error, "lease bookkeeping was not committed");
+    })
 }
 
 /// The fault `expiry-of-an-earlier-term`: an expiry is proposed again until it is decided, whoever leads meanwhile.

@@ -3,7 +3,10 @@
 //! Knows deadlines, marks and stalls (rules R2, R5, R6). Does not know the log, the network or actors: it answers with
 //! actions, and somebody else carries them out. It exists only while the member leads the group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use holdfast_locktable::ids::{SessionEpoch, SessionId, Term};
 
@@ -22,6 +25,9 @@ pub const REMEMBER_END_MS: u64 = 60_000;
 pub const RETRY_MS: u64 = 100;
 /// Most sessions in one expiry or checkpoint entry, so that a mass expiry does not hold up the log.
 pub const BATCH: usize = 500;
+/// Most expiries that are proposed and not yet decided. The others are decided later: a busy leader is not buried under
+/// them, and whoever is heard until then lives on.
+pub const EXPIRIES_AT_ONCE: usize = 4;
 
 /// A session as its group's table knows it, for a leader that takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +84,21 @@ struct Lease {
     /// Where the timer set holds it; at or before the deadline, but for the pause after an expiry that failed.
     timer: Moment,
     heard: Moment,
-    marked: bool,
+    mark: Mark,
     expiring: bool,
     stopped: bool,
+}
+
+/// What the log says, or is about to say, of a session's silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// Nothing.
+    None,
+    /// A mark is proposed. It may come into the log behind whatever is proposed to clear it, so that only what is proposed
+    /// after it has been seen there clears it.
+    Proposed,
+    /// A mark stands there, or may.
+    Stands,
 }
 
 /// The leases of one group in one term of its leader.
@@ -90,7 +108,12 @@ pub struct Leases {
     leases: BTreeMap<SessionId, Lease>,
     timers: BTreeSet<(Moment, SessionId)>,
     tombstones: BTreeSet<(Moment, SessionId, SessionEpoch)>,
-    next_mark: Moment,
+    /// When to look for silent sessions; `None` while a mark of some is on its way.
+    next_mark: Option<Moment>,
+    /// Silent sessions up to here have been marked in this round.
+    marked_to: Option<SessionId>,
+    /// Expiries that are proposed and not decided.
+    expiries: usize,
     due: Option<Moment>,
     draining_until: Option<Moment>,
 }
@@ -108,7 +131,9 @@ impl Leases {
             leases: BTreeMap::new(),
             timers: BTreeSet::new(),
             tombstones: BTreeSet::new(),
-            next_mark: now.plus_ms(MARK_INTERVAL_MS),
+            next_mark: Some(now.plus_ms(MARK_INTERVAL_MS)),
+            marked_to: None,
+            expiries: 0,
             due: None,
             draining_until: None,
         };
@@ -145,7 +170,7 @@ impl Leases {
             timer: deadline,
             // A marked session counts as silent for what it has used of its TTL.
             heard: Moment(now.0.saturating_sub(known.ttl_ms - left_ms)),
-            marked: known.marked_ms.is_some(),
+            mark: if known.marked_ms.is_some() { Mark::Stands } else { Mark::None },
             expiring: false,
             stopped: known.renewal_stopped,
         };
@@ -176,15 +201,42 @@ impl Leases {
     /// The mark of a session stands in the log.
     pub fn marked(&mut self, session: SessionId) {
         if let Some(lease) = self.leases.get_mut(&session) {
-            lease.marked = true;
+            lease.mark = Mark::Stands;
         }
     }
 
     /// The mark of a session is out of the log again.
     pub fn cleared(&mut self, session: SessionId) {
-        if let Some(lease) = self.leases.get_mut(&session) {
-            lease.marked = false;
+        if let Some(lease) = self.leases.get_mut(&session).filter(|lease| lease.mark == Mark::Stands) {
+            lease.mark = Mark::None;
         }
+    }
+
+    /// The mark that was proposed last is decided: the next silent sessions may be looked for.
+    pub fn mark_done(&mut self, now: Moment) {
+        self.next_mark = Some(now);
+    }
+
+    /// The mark that was proposed last was not committed, or not in time; the next round begins anew. Where it is certain
+    /// that it never will be, these are its sessions.
+    pub fn mark_failed(&mut self, certainly: &[(SessionId, SessionEpoch, u64)], now: Moment) {
+        for (session, ..) in certainly {
+            if let Some(lease) = self.leases.get_mut(session).filter(|lease| lease.mark == Mark::Proposed) {
+                // An earlier mark may stand.
+                lease.mark = Mark::Stands;
+            }
+        }
+        self.end_mark_round(now);
+    }
+
+    fn end_mark_round(&mut self, now: Moment) {
+        self.marked_to = None;
+        self.next_mark = Some(now.plus_ms(MARK_INTERVAL_MS));
+    }
+
+    /// A proposed expiry is decided, one way or the other: there is room for the next one.
+    pub fn expiry_done(&mut self) {
+        self.expiries = self.expiries.saturating_sub(1);
     }
 
     /// The end of a session is remembered here.
@@ -214,7 +266,7 @@ impl Leases {
         }
         lease.heard = lease.heard.max(at);
         lease.deadline = lease.deadline.max(at.plus_ms(lease.ttl_ms));
-        if lease.marked {
+        if lease.mark != Mark::None {
             Heard::Marked { epoch: lease.epoch }
         } else {
             Heard::Alive { ttl_ms: lease.ttl_ms }
@@ -228,12 +280,10 @@ impl Leases {
 
     /// When to look at the timers next.
     pub fn next_look(&self) -> Moment {
-        let first = self.timers.first().map(|(at, _)| *at);
+        let room = self.expiries < EXPIRIES_AT_ONCE;
+        let first = self.timers.first().map(|(at, _)| *at).filter(|_| room);
         let tombstone = self.tombstones.first().map(|(at, ..)| *at);
-        let mut next = self.next_mark;
-        for at in [first, tombstone].into_iter().flatten() {
-            next = next.min(at);
-        }
+        let next = [self.next_mark, first, tombstone].into_iter().flatten().min().unwrap_or(Moment(u64::MAX));
         self.draining_until.map_or(next, |until| next.max(until))
     }
 
@@ -253,12 +303,16 @@ impl Leases {
         }
         self.draining_until = None;
         let mut actions = Vec::new();
-        let expired = self.take_expired(now);
-        actions.extend(expired.chunks(BATCH).map(|batch| Action::Expire(batch.to_vec())));
-        if now >= self.next_mark {
-            self.next_mark = now.plus_ms(MARK_INTERVAL_MS);
-            let silent = self.silent(now);
-            actions.extend(silent.chunks(BATCH).map(|batch| Action::Mark(batch.to_vec())));
+        while self.expiries < EXPIRIES_AT_ONCE {
+            let expired = self.take_expired(now);
+            if expired.is_empty() {
+                break;
+            }
+            self.expiries += 1;
+            actions.push(Action::Expire(expired));
+        }
+        if self.next_mark.is_some_and(|at| now >= at) {
+            actions.extend(self.mark_silent(now));
         }
         let forgotten = self.take_tombstones(now);
         actions.extend(forgotten.chunks(BATCH).map(|batch| Action::Forget(batch.to_vec())));
@@ -267,7 +321,9 @@ impl Leases {
 
     fn take_expired(&mut self, now: Moment) -> Vec<(SessionId, SessionEpoch)> {
         let mut expired = Vec::new();
-        while let Some((at, session)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
+        while expired.len() < BATCH
+            && let Some((at, session)) = self.timers.first().copied().filter(|(at, _)| *at <= now)
+        {
             self.timers.remove(&(at, session));
             let Some(lease) = self.leases.get_mut(&session) else { continue };
             if lease.deadline <= now {
@@ -281,11 +337,23 @@ impl Leases {
         expired
     }
 
-    fn silent(&self, now: Moment) -> Vec<(SessionId, SessionEpoch, u64)> {
-        let quiet = |lease: &&Lease| !lease.expiring && now.since_ms(lease.heard) > lease.ttl_ms / 2;
-        let entry =
-            |(session, lease): (&SessionId, &Lease)| (*session, lease.epoch, lease.deadline.since_ms(now));
-        self.leases.iter().filter(|(_, lease)| quiet(lease)).map(entry).collect()
+    /// Marks the next silent sessions, one batch at a time; after the last one it pauses.
+    fn mark_silent(&mut self, now: Moment) -> Option<Action> {
+        let after = self.marked_to.map_or(Bound::Unbounded, Bound::Excluded);
+        let quiet = |lease: &Lease| !lease.expiring && now.since_ms(lease.heard) > lease.ttl_ms / 2;
+        let rest = self.leases.range_mut((after, Bound::Unbounded)).filter(|(_, lease)| quiet(lease));
+        let mark = |(session, lease): (&SessionId, &mut Lease)| {
+            lease.mark = Mark::Proposed;
+            (*session, lease.epoch, lease.deadline.since_ms(now))
+        };
+        let batch: Vec<_> = rest.take(BATCH).map(mark).collect();
+        let Some((last, ..)) = batch.last() else {
+            self.end_mark_round(now);
+            return None;
+        };
+        self.marked_to = Some(*last);
+        self.next_mark = None;
+        Some(Action::Mark(batch))
     }
 
     fn take_tombstones(&mut self, now: Moment) -> Vec<(SessionId, SessionEpoch)> {

@@ -5,12 +5,7 @@ use std::time::{Duration, Instant};
 use holdfast_faults::FaultError;
 use nix::errno::Errno;
 
-use crate::support::{
-    SOON, Wait, World, form,
-    http::Session,
-    s,
-    wait::until,
-};
+use crate::support::{Wait, World, form, http::Session, s, wait::until};
 
 /// C36: how soon the others serve.
 const SERVED_WITHIN: Duration = s(30);

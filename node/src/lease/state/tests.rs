@@ -83,7 +83,75 @@ fn silent_sessions_are_marked_again_every_two_seconds() {
     look(&mut leases, 4_000);
     assert_eq!(look(&mut leases, 6_000), [Action::Mark(vec![(id(1), epoch(), 4_000)])]);
     leases.marked(id(1));
-    assert_eq!(look(&mut leases, 8_000), [Action::Mark(vec![(id(1), epoch(), 2_000)])]);
+    assert_eq!(look(&mut leases, 6_500), [], "one at a time");
+    leases.mark_done(Moment(6_500));
+    assert_eq!(look(&mut leases, 6_500), [], "there are no more");
+    assert_eq!(leases.next_look(), Moment(8_500));
+    assert_eq!(look(&mut leases, 8_500), [Action::Mark(vec![(id(1), epoch(), 1_500)])]);
+}
+
+#[test]
+fn very_many_silent_sessions_are_marked_batch_by_batch() {
+    let mut leases = leader_at(0);
+    for n in 1..=1_200 {
+        leases.opened(id(n), epoch(), TTL, Moment(0));
+    }
+    let mut sizes = Vec::new();
+    while let [Action::Mark(batch)] = &look(&mut leases, 6_000)[..] {
+        sizes.push(batch.len());
+        assert_eq!(leases.next_look(), Moment(TTL), "nothing else before this one is done");
+        leases.mark_done(Moment(6_000));
+    }
+    assert_eq!(sizes, [500, 500, 200]);
+    assert_eq!(leases.next_look(), Moment(8_000));
+}
+
+#[test]
+fn a_mark_on_its_way_is_cleared_before_the_acknowledgement() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    assert_eq!(look(&mut leases, 6_000), [Action::Mark(vec![(id(1), epoch(), 4_000)])]);
+    assert_eq!(leases.heard(id(1), Moment(6_001)), Heard::Marked { epoch: epoch() });
+    leases.cleared(id(1));
+    assert_eq!(
+        leases.heard(id(1), Moment(6_002)),
+        Heard::Marked { epoch: epoch() },
+        "the mark comes behind it"
+    );
+    leases.marked(id(1));
+    leases.cleared(id(1));
+    assert_eq!(leases.heard(id(1), Moment(6_003)), Heard::Alive { ttl_ms: TTL });
+}
+
+#[test]
+fn a_mark_that_failed_is_cleared_all_the_same_and_proposed_again_later() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    let marks = [(id(1), epoch(), 4_000)];
+    assert_eq!(look(&mut leases, 6_000), [Action::Mark(marks.to_vec())]);
+    leases.mark_failed(&marks, Moment(6_100));
+    assert_eq!(leases.next_look(), Moment(8_100));
+    assert_eq!(leases.heard(id(1), Moment(6_200)), Heard::Marked { epoch: epoch() });
+    leases.cleared(id(1));
+    assert_eq!(leases.heard(id(1), Moment(6_300)), Heard::Alive { ttl_ms: TTL });
+}
+
+#[test]
+fn few_expiries_are_on_their_way_and_who_is_heard_before_its_turn_lives_on() {
+    let mut leases = leader_at(0);
+    for n in 1..=2_600 {
+        leases.opened(id(n), epoch(), TTL, Moment(0));
+    }
+    assert_eq!(expired(&look(&mut leases, TTL)).len(), EXPIRIES_AT_ONCE * BATCH);
+    assert_eq!(expired(&look(&mut leases, TTL + 1)), []);
+    assert!(leases.next_look() > Moment(TTL + 1), "it does not look in vain");
+    leases.heard(id(2_600), Moment(TTL + 1));
+    leases.expiry_done();
+    assert_eq!(leases.next_look(), Moment(TTL));
+    assert_eq!(expired(&look(&mut leases, TTL + 2)).len(), BATCH);
+    leases.expiry_done();
+    let rest = expired(&look(&mut leases, TTL + 3));
+    assert_eq!((rest.len(), rest.last()), (99, Some(&id(2_599))));
 }
 
 #[test]

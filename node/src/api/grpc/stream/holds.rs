@@ -102,6 +102,10 @@ impl Holds {
                 grown.push(hold);
             }
         }
+        if self.young.is_empty() {
+            // After very many at once it would keep their room.
+            self.young = VecDeque::new();
+        }
         // Those that are over leave their results behind; they are swept with every new one.
         while self.tasks.try_join_next().is_some() {}
         if !grown.is_empty() {

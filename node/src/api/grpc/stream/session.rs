@@ -39,6 +39,10 @@ impl CarriedSession {
 
     pub(super) fn acquire_done(&mut self, sequence: u64) {
         self.acquires.remove(&sequence);
+        if self.acquires.is_empty() {
+            // There may be very many sessions that wait for nothing: they keep no room for it.
+            self.acquires = HashMap::new();
+        }
     }
 
     pub(super) const fn call_done(&mut self) {
