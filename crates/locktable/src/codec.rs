@@ -2,7 +2,8 @@
 //!
 //! A snapshot also carries a checksum, and is checked against all invariants before it is used. In version 1 the checksum
 //! does not cover the version; from version 2 on it must, as the last byte, so that another version is told from a damaged
-//! one. Equal states have equal bytes. Knows nothing of where the bytes lie.
+//! one. Version 2 adds sessions without a lease; version 1, which is read, has none. Equal states have equal bytes. Knows
+//! nothing of where the bytes lie.
 
 use alloc::vec::Vec;
 
@@ -18,7 +19,11 @@ use crate::{
 /// First byte of a proposal.
 pub const PROPOSAL_VERSION: u8 = 1;
 /// First byte of a snapshot.
-pub const SNAPSHOT_VERSION: u8 = 1;
+pub const SNAPSHOT_VERSION: u8 = 2;
+/// The version without a checksum over itself.
+const FIRST_VERSION: u8 = 1;
+/// What version 1 lacks at its end: an empty map.
+const NO_ABSENT: u8 = 0;
 
 /// Why bytes are no proposal, or no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +43,7 @@ pub enum DecodeError {
     #[error("the checksum does not fit the bytes")]
     Checksum,
     /// The checksum fits without the version byte: it was changed after it was written.
-    #[error("the version {found} is damaged: the bytes behind it are of version {SNAPSHOT_VERSION}")]
+    #[error("the version {found} is damaged: the bytes behind it are of another version")]
     DamagedVersion {
         /// The version byte.
         found: u8,
@@ -91,19 +96,11 @@ impl LockTable {
         let Some(([found, crc @ ..], body)) = bytes.split_first_chunk::<5>() else {
             return Err(DecodeError::Truncated);
         };
-        let (found, crc) = (*found, u32::from_le_bytes(*crc));
-        if crc != checksum(SNAPSHOT_VERSION, body) {
-            let newer = found > SNAPSHOT_VERSION && crc == checksum(found, body);
-            return Err(if newer {
-                DecodeError::UnknownVersion { found, known: SNAPSHOT_VERSION }
-            } else {
-                DecodeError::Checksum
-            });
-        }
-        if found != SNAPSHOT_VERSION {
-            return Err(DecodeError::DamagedVersion { found });
-        }
-        let state: State = parse(body)?;
+        check_snapshot(*found, u32::from_le_bytes(*crc), body)?;
+        let state: State = match *found {
+            FIRST_VERSION => parse(&[body, &[NO_ABSENT]].concat())?,
+            _ => parse(body)?,
+        };
         let mut table = Self::from_state(state);
         invariants::check(&table).map_err(DecodeError::Inconsistent)?;
         if mutant!("token-not-raised-after-restart") {
@@ -122,11 +119,22 @@ impl LockTable {
     }
 }
 
+/// Whether the bytes behind a version and a checksum are what was written, by a version that is known.
+fn check_snapshot(found: u8, crc: u32, body: &[u8]) -> Result<(), DecodeError> {
+    let fits = |version| crc == checksum(version, body);
+    match found {
+        FIRST_VERSION..=SNAPSHOT_VERSION if fits(found) => Ok(()),
+        _ if (FIRST_VERSION..=SNAPSHOT_VERSION).any(fits) => Err(DecodeError::DamagedVersion { found }),
+        _ if fits(found) => Err(DecodeError::UnknownVersion { found, known: SNAPSHOT_VERSION }),
+        _ => Err(DecodeError::Checksum),
+    }
+}
+
 /// The checksum of a snapshot of this version.
 fn checksum(version: u8, body: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(body);
-    if version > SNAPSHOT_VERSION {
+    if version > FIRST_VERSION {
         hasher.update(&[version]);
     }
     hasher.finalize()

@@ -130,6 +130,16 @@ pub enum Command {
         /// The transaction.
         txn: Txn,
     },
+    /// A cancel of a session that this group may not have met (rule R4): it does not meet it, and remembers that the request
+    /// must not be executed until the session's home tells of its end.
+    AttachCancel {
+        /// The session's epoch.
+        epoch: SessionEpoch,
+        /// What the session's home said.
+        attach: Attach,
+        /// The cancel.
+        cancel: Cancel,
+    },
 }
 
 /// One session that a group meets for the first time.

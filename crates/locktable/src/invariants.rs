@@ -108,6 +108,14 @@ pub enum Violation {
         /// The epoch.
         epoch: SessionEpoch,
     },
+    /// R11: a session without a lease here has none, has not ended, and its requests have all ended and are in bounds.
+    #[error(
+        "session {session}: it is remembered without a lease, and lives or has ended here, or what it asked for has not"
+    )]
+    Absent {
+        /// The session.
+        session: SessionId,
+    },
     /// The history is in order, within its bounds, and neither older than its floor nor newer than the revision.
     #[error("the history is out of order or out of bounds at revision {at}")]
     History {
@@ -128,7 +136,8 @@ pub fn check(table: &LockTable) -> Result<(), Violation> {
     keys::queues(table)?;
     sessions::all(table)?;
     sessions::pending(table)?;
-    sessions::tombstones(table)
+    sessions::tombstones(table)?;
+    sessions::absent(table)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@
 //! | R8 repeats answered from state | [`table::LockTable::request_state`], `commands/acquire.rs` |
 //! | R9 cancel of one request | `commands/cancel.rs` |
 //! | R10 no second hold by one session | `commands/acquire.rs` |
-//! | R11 sequences, floors, records | `table/requests.rs` |
+//! | R11 sequences, floors, records; kept for sessions that have lapsed here | `table/requests.rs`, `table/state.rs`: `Absent` |
 //! | R13 puts and transactions | `commands/txn/plan.rs`, `txn/check.rs` |
 //! | R14 forced release | `commands/force_release.rs` |
 //! | R16 ownership | `table/ownership.rs`, asked first by every command on a name or key |

@@ -202,4 +202,6 @@ pub enum RequestEnd {
     Cancelled,
     /// Its key was deleted by somebody else.
     Removed,
+    /// Its group has let the session lapse, whose keepalives reached other groups only.
+    SessionEnded,
 }

@@ -21,7 +21,7 @@ pub(crate) use self::{
     index::Index,
     queue::Slot,
     requests::{Earlier, Requests},
-    state::{Key, Pending, Place, Role, Session, State},
+    state::{Absent, Key, Pending, Place, Role, Session, State},
 };
 pub use self::{
     history::{HISTORY_BYTES, HISTORY_EVENTS},
@@ -115,6 +115,9 @@ impl LockTable {
             }
             Command::Compact { keep_from } => commands::compact::apply(self, *keep_from),
             Command::AttachTxn { contacts, txn } => commands::txn::apply(self, changes, contacts, txn),
+            Command::AttachCancel { epoch, attach, cancel } => {
+                commands::cancel::apply_first(self, changes, *epoch, attach, cancel)
+            }
         }
     }
 

@@ -66,7 +66,7 @@ fn random_histories_reach_every_answer() {
     assert!(unknown.is_empty(), "not in the list: {unknown:?}");
 }
 
-const KINDS: [&str; 35] = [
+const KINDS: [&str; 36] = [
     "AlreadyHeld",
     "AlreadyWaiting",
     "Busy",
@@ -98,6 +98,7 @@ const KINDS: [&str; 35] = [
     "StaleRequest Some Cancelled",
     "StaleRequest Some Released",
     "StaleRequest Some Removed",
+    "StaleRequest Some SessionEnded",
     "StaleRequest Some TimedOut",
     "StaleTerm",
     "Txn TxnOutcome false",

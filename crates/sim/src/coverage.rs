@@ -8,7 +8,7 @@ use holdfast_locktable::{
 };
 
 /// All commands that a lock table takes.
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "own",
     "open",
     "attach",
@@ -26,6 +26,7 @@ const COMMANDS: [&str; 17] = [
     "checkpoint",
     "compact",
     "attach-txn",
+    "attach-cancel",
 ];
 
 /// Counts of commands and their answers.
@@ -103,5 +104,6 @@ fn kind(command: &Command) -> &'static str {
         Command::Checkpoint { .. } => "checkpoint",
         Command::Compact { .. } => "compact",
         Command::AttachTxn { .. } => "attach-txn",
+        Command::AttachCancel { .. } => "attach-cancel",
     }
 }

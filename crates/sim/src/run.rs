@@ -144,7 +144,6 @@ impl Run {
             watches: Watches::default(),
             past: Past::default(),
             registry: Registry::default(),
-            groups: usize::from(plan.lock_groups),
             findings: findings.clone(),
             shared: Arc::default(),
         };

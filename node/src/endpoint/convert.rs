@@ -76,15 +76,19 @@ impl About<'_> {
             Removal::Cancelled | Removal::Abandoned => {
                 ApiError::new(ErrorCode::Cancelled, format!("the wait for {what} was cancelled"))
             }
-            Removal::SessionEnded(_) => self.session.map_or_else(
-                || ApiError::new(ErrorCode::SessionLost, "the session has ended"),
-                ApiError::session_lost,
-            ),
+            Removal::SessionEnded(_) => self.session_lost(),
             Removal::Released | Removal::ForceReleased | Removal::Deleted => ApiError::new(
                 ErrorCode::Removed,
                 format!("the wait for {what} was ended by somebody else ({})", removal_text(removal)),
             ),
         }
+    }
+
+    fn session_lost(&self) -> ApiError {
+        self.session.map_or_else(
+            || ApiError::new(ErrorCode::SessionLost, "the session has ended"),
+            ApiError::session_lost,
+        )
     }
 
     fn rejection(&self, rejection: Rejection) -> ApiError {
@@ -149,12 +153,15 @@ impl About<'_> {
     }
 
     fn stale(&self, ended: Option<RequestEnd>) -> ApiError {
-        let how = ended.map(|end| match end {
-            RequestEnd::Released => "released",
-            RequestEnd::TimedOut => "timed_out",
-            RequestEnd::Cancelled => "cancelled",
-            RequestEnd::Removed => "removed",
-        });
+        let how = match ended {
+            // As the first attempt was told.
+            Some(RequestEnd::SessionEnded) => return self.session_lost(),
+            Some(RequestEnd::Released) => Some("released"),
+            Some(RequestEnd::TimedOut) => Some("timed_out"),
+            Some(RequestEnd::Cancelled) => Some("cancelled"),
+            Some(RequestEnd::Removed) => Some("removed"),
+            None => None,
+        };
         let ended = how.map_or_else(String::new, |how| format!(" ({how})"));
         let mut error = ApiError::new(
             ErrorCode::StaleRequest,

@@ -151,19 +151,19 @@ impl Router {
         match (self.call_on(group, call, &mut may_be_done).await, end) {
             // True of the last attempt only.
             (Err(error), _) if may_be_done && error.not_executed() => Err(GroupError::Unknown),
-            (Err(busy @ GroupError::Rejected(Rejection::Busy { .. })), Some(end)) if may_be_done => {
-                self.keep_out(group, end, busy).await
+            (Err(refusal), Some(end)) if may_be_done && leaves_no_record(&refusal) => {
+                self.keep_out(group, end, refusal).await
             }
             (result, _) => result,
         }
     }
 
-    /// A try was refused while an earlier attempt of it may still be on its way: it must not be executed after the refusal
-    /// was told (rule R11). Where it came in between, it is granted.
-    async fn keep_out(&self, group: GroupId, end: GroupCall, busy: GroupError) -> GroupResult {
+    /// An acquire was refused while an earlier attempt of it may still be on its way: it must not be executed after the
+    /// refusal was told (rule R11). Where it came in between, it is granted.
+    async fn keep_out(&self, group: GroupId, end: GroupCall, refusal: GroupError) -> GroupResult {
         match self.call_on(group, end, &mut false).await {
             Ok(GroupAnswer::Cancel(CancelOutcome::Granted { token, .. })) => Ok(GroupAnswer::Granted(token)),
-            Ok(_) => Err(busy),
+            Ok(_) => Err(refusal),
             Err(_) => Err(GroupError::Unknown),
         }
     }
@@ -321,6 +321,20 @@ impl Router {
         });
         futures::future::join_all(renewals).await
     }
+}
+
+/// Whether an acquire was refused for what stands in the queue or is outstanding now, so that a copy of it could be executed
+/// later. Of all other refusals the group keeps a record, or they hold for ever.
+fn leaves_no_record(refusal: &GroupError) -> bool {
+    matches!(
+        refusal,
+        GroupError::Rejected(
+            Rejection::Busy { .. }
+                | Rejection::AlreadyHeld { .. }
+                | Rejection::AlreadyWaiting
+                | Rejection::TooManyOutstanding
+        )
+    )
 }
 
 /// What ends an acquire for good, so that no copy of it is executed any more; a hold it has already is left alone.

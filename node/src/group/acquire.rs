@@ -10,7 +10,7 @@ use holdfast_locktable::{
         Acquire, Attach as FirstContact, Cancel, CancelReason, Command, IfGranted, Repeat, RequestId, Wait,
     },
     event::{Removal, WaitEnd},
-    ids::{SessionEpoch, Term},
+    ids::{SessionEpoch, SessionId, Term},
     mutant,
     outcome::{CancelOutcome, Outcome, Rejection},
 };
@@ -32,7 +32,7 @@ use crate::{
 /// How old the home's word on a session may be when it is used, in milliseconds (rule R4).
 const FIRST_CONTACT_MS: u64 = 5_000;
 /// How often a session may be met anew within one call: once, and once more where the term changed in between.
-const MEETINGS: u32 = 3;
+pub(super) const MEETINGS: u32 = 3;
 
 /// How a session stands in this group before an acquire.
 enum Standing {
@@ -108,7 +108,7 @@ impl Group {
             let (epoch, attach) = match self.proven_standing(request).await? {
                 Standing::Known(epoch) => (epoch, None),
                 Standing::Unknown => {
-                    let (epoch, contact) = self.meet(request).await?;
+                    let (epoch, contact) = self.meet(request.session).await?;
                     (epoch, Some(contact))
                 }
             };
@@ -154,8 +154,7 @@ impl Group {
     }
 
     /// Asks the session's home, which attaches this group to it.
-    async fn meet(&self, request: &AcquireRequest) -> Result<(SessionEpoch, FirstContact), GroupError> {
-        let session = request.session;
+    pub(super) async fn meet(&self, session: SessionId) -> Result<(SessionEpoch, FirstContact), GroupError> {
         let home = (self.parts.home_of)(session);
         if home == self.id() {
             return Err(GroupError::Rejected(Rejection::SessionLost { session }));

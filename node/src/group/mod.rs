@@ -1,7 +1,7 @@
 //! One lock group on one member: its Raft half, its actors, and the verbs its leader carries out.
 //!
 //! - [`call`]: the verbs, as they travel between members. `admission`: which of them are refused while there is too much to do.
-//! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. [`keepalive`]: renewing sessions.
+//! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. `cancel`: ending that. [`keepalive`]: renewing sessions.
 //! - [`read`]: lists and details. [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
 //!
@@ -11,6 +11,7 @@ pub mod acquire;
 mod admission;
 pub mod bootstrap;
 pub mod call;
+mod cancel;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
@@ -34,7 +35,7 @@ use futures::future::BoxFuture;
 use holdfast_locktable::{
     command::{Cancel, Command, OpenSession},
     ids::Term,
-    outcome::{CancelOutcome, Outcome},
+    outcome::Outcome,
     table::LockTable,
 };
 use holdfast_partitioner::GroupId;
@@ -172,10 +173,13 @@ impl Group {
                 self.admit()?;
                 self.write(call).await
             }
+            GroupCall::Cancel { name, session, request, reason, granted } => {
+                let cancel = Cancel { name, session, request, reason, granted };
+                self.cancel(cancel).await.map(GroupAnswer::Cancel)
+            }
             GroupCall::EndSession { .. }
             | GroupCall::AttachSession { .. }
             | GroupCall::LearnEnds(_)
-            | GroupCall::Cancel { .. }
             | GroupCall::Release { .. }
             | GroupCall::ForceRelease { .. }
             | GroupCall::Proclaim { .. } => self.write(call).await,
@@ -200,20 +204,11 @@ impl Group {
             (Outcome::SessionAttached { epoch, ttl_ms, metadata }, _) => {
                 GroupAnswer::Session { epoch, ttl_ms, metadata }
             }
-            (Outcome::Cancel(outcome), _) => GroupAnswer::Cancel(outcome),
             (Outcome::Released { released }, _) => GroupAnswer::Released(released),
             (Outcome::ForceReleased { session }, _) => GroupAnswer::ForceReleased(session),
             (Outcome::Proclaimed { revision }, _) => GroupAnswer::Proclaimed(revision),
             (_, _) => GroupAnswer::Done,
         })
-    }
-
-    /// Cancels a wait and says how it was found.
-    async fn cancel(&self, cancel: Cancel) -> Result<CancelOutcome, GroupError> {
-        match self.parts.proposer.propose(Command::Cancel(cancel)).await? {
-            Outcome::Cancel(outcome) => Ok(outcome),
-            other => Err(GroupError::Fatal(format!("a cancel was answered with {other:?}"))),
-        }
     }
 
     async fn take_snapshot(&self) -> GroupResult {
@@ -234,15 +229,13 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         GroupCall::EndSession { session, reason } => Command::EndSession { session, epoch: None, reason },
         GroupCall::AttachSession { session, group } => Command::AttachSession { session, group },
         GroupCall::LearnEnds(ends) => Command::LearnEnds { ends },
-        GroupCall::Cancel { name, session, request, reason, granted } => {
-            Command::Cancel(Cancel { name, session, request, reason, granted })
-        }
         GroupCall::Release { name, session, token } => Command::Release { name, session, token },
         GroupCall::ForceRelease { name, token } => Command::ForceRelease { name, token },
         GroupCall::Proclaim { name, session, token, value } => {
             Command::Proclaim { name, session, token, value }
         }
         GroupCall::Acquire(_)
+        | GroupCall::Cancel { .. }
         | GroupCall::Detached { .. }
         | GroupCall::Locks { .. }
         | GroupCall::Lock(_)

@@ -272,7 +272,7 @@ impl Core {
         let reply = acquire.reply.take();
         self.forget_name(sequence);
         // A copy of it may still be on its way, and must not be executed after this answer.
-        let loose = uncertain && matches!(answer, AcquireError::Busy { .. });
+        let loose = uncertain && leaves_no_record(&answer);
         if loose || matches!(answer, AcquireError::Unknown { .. }) {
             self.abandon(sequence, now);
         } else {
@@ -371,6 +371,24 @@ impl Core {
             [pause, entry.give_up(self.request_timeout)]
         });
         requests.flatten().chain(stall).chain(due).chain(self.ledger.next_turn(now)).min()
+    }
+}
+
+/// Whether an acquire was refused for what stands in the queue or is outstanding now: the servers keep no record of that, and
+/// would execute a copy that comes later.
+fn leaves_no_record(answer: &AcquireError) -> bool {
+    match answer {
+        AcquireError::Busy { .. }
+        | AcquireError::AlreadyHeld { .. }
+        | AcquireError::AlreadyWaiting { .. } => true,
+        AcquireError::Refused(error) => error.code == ErrorCode::TooManyOutstanding,
+        AcquireError::Timeout { .. }
+        | AcquireError::SessionLost { .. }
+        | AcquireError::Removed { .. }
+        | AcquireError::Cancelled { .. }
+        | AcquireError::Unknown { .. }
+        | AcquireError::Unreachable { .. }
+        | AcquireError::Invalid(_) => false,
     }
 }
 

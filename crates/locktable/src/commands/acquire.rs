@@ -64,7 +64,6 @@ fn answer_from_state(
     changes: &mut Changes,
     ask: &Acquire,
 ) -> Option<Result<Outcome, Rejection>> {
-    let session = table.state.sessions.get(&ask.session)?;
     match table.earlier(ask.session, &ask.name, &ask.request) {
         Earlier::New => {}
         Earlier::Live(revision) => return Some(Ok(standing_of(table, ask, revision))),
@@ -75,10 +74,10 @@ fn answer_from_state(
     if let Some(revision) = table.place_of(&ask.name, ask.session) {
         return Some(second_acquire(table, changes, ask, revision));
     }
-    if session.renewal_stopped {
+    if table.state.sessions.get(&ask.session).is_some_and(|session| session.renewal_stopped) {
         return Some(Err(Rejection::SessionLost { session: ask.session }));
     }
-    session.requests.room(&ask.request).err().map(Err)
+    table.state.requests(ask.session)?.room(&ask.request).err().map(Err)
 }
 
 /// The session stands in the queue under another request.

@@ -34,6 +34,9 @@ pub(super) fn check(
     if let Some(known) = table.state.sessions.get(&session) {
         return if known.epoch == epoch { Ok(Standing::Known) } else { Err(lost) };
     }
+    if table.state.absent.get(&session).is_some_and(|absent| absent.epoch != epoch) {
+        return Err(lost);
+    }
     let buried =
         table.state.tombstones.contains(&(session, epoch)) && !mutant!("late-first-contact-accepted");
     if table.state.pending.contains_key(&session) || buried {
@@ -50,7 +53,7 @@ pub(super) fn check(
     Ok(Standing::First)
 }
 
-/// Attaches a session that [`check`] found to be new.
+/// Attaches a session that [`check`] found to be without a lease here. What is remembered of its requests stays.
 pub(super) fn open(
     table: &mut LockTable,
     changes: &mut Changes,
@@ -59,7 +62,10 @@ pub(super) fn open(
     attach: &Attach,
 ) {
     let role = Role::Attached { home: attach.home };
-    let record = Session::new(epoch, attach.ttl_ms, attach.metadata.clone(), role, changes.at_ms);
+    let mut record = Session::new(epoch, attach.ttl_ms, attach.metadata.clone(), role, changes.at_ms);
+    if let Some(absent) = table.state.absent.remove(&session) {
+        record.requests = absent.requests;
+    }
     table.state.sessions.insert(session, record);
     changes.fact(Fact::SessionOpened { session, epoch, ttl_ms: attach.ttl_ms });
 }

@@ -1,7 +1,8 @@
 //! `ExpireSessions`: the leader found these sessions' time up. All their keys go at one revision.
 //!
-//! An attached group forgets the session: while it lives at home, it may come again. Where the home has told of its end
-//! before, a tombstone stays, so that a first contact still under way does not bring it back.
+//! An attached group lets the session lapse: while it lives at home, it may come again, and then finds what it has asked for
+//! before. Where the home has told of its end before, a tombstone stays, so that a first contact still under way does not
+//! bring it back.
 
 use alloc::vec::Vec;
 

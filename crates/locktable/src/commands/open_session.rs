@@ -18,7 +18,7 @@ pub(crate) fn apply(
 ) -> Result<Outcome, Rejection> {
     check_ttl(open.ttl_ms)?;
     let id = open.session;
-    if table.state.sessions.contains_key(&id) || table.state.ended(id) {
+    if table.remembers(id) || table.state.ended(id) {
         return Err(Rejection::SessionExists { session: id });
     }
     let epoch = SessionEpoch(changes.at.index);

@@ -24,8 +24,8 @@ pub(crate) fn apply(
         token = held;
     }
     if !table.holds(name, session, token) {
-        let known = table.state.sessions.get(&session);
-        return match known.is_some_and(|known| known.requests.has_ended(name, token)) {
+        let requests = table.state.requests(session);
+        return match requests.is_some_and(|requests| requests.has_ended(name, token)) {
             true => Ok(Outcome::Released { released: false }),
             false => Err(Rejection::NotHolder),
         };

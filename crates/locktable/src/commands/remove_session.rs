@@ -9,8 +9,9 @@ use crate::{
     command::SessionEndReason,
     event::{Fact, Removal},
     ids::{SessionEpoch, SessionId},
+    mutant,
     outcome::Rejection,
-    table::{Changes, LockTable, Pending, Role},
+    table::{Absent, Changes, LockTable, Pending, Role},
 };
 
 /// Reserves the revision at which the keys of these sessions go, if they have any.
@@ -32,16 +33,22 @@ pub(super) fn remove(
     session: SessionId,
     reason: SessionEndReason,
 ) -> BTreeSet<GroupId> {
-    let Some(known) = table.state.sessions.remove(&session) else { return BTreeSet::new() };
-    let epoch = known.epoch;
+    let Some(epoch) = table.session_epoch(session) else { return BTreeSet::new() };
     changes.fact(Fact::SessionEnded { session, epoch, reason });
+    // Before the session itself goes: its requests end with their keys.
     let keys: Vec<Bytes> = table.index.keys_of(session).cloned().collect();
     for key in &keys {
         table.delete(changes, key, Removal::SessionEnded(reason));
     }
+    let Some(known) = table.state.sessions.remove(&session) else { return BTreeSet::new() };
     let to_tell = match known.role {
         Role::Home { attached } => attached,
-        Role::Attached { .. } => BTreeSet::new(),
+        Role::Attached { .. } => {
+            if lapses(reason, known.renewal_stopped) {
+                table.state.absent.insert(session, Absent { epoch, requests: known.requests });
+            }
+            BTreeSet::new()
+        }
     };
     for group in &to_tell {
         changes.fact(Fact::EndToTell { session, epoch, reason, group: *group });
@@ -52,8 +59,20 @@ pub(super) fn remove(
     to_tell
 }
 
-/// Leaves a tombstone that refuses this life of a session.
+/// Whether a session that goes from an attached group may live on at its home, and come again: then what it has asked for is
+/// remembered (rule R11).
+fn lapses(reason: SessionEndReason, home_has_told: bool) -> bool {
+    match reason {
+        SessionEndReason::Expired => !home_has_told && !mutant!("lapsed-requests-forgotten"),
+        SessionEndReason::Closed | SessionEndReason::Forced => false,
+    }
+}
+
+/// Leaves a tombstone that refuses this life of a session. Nothing else of it need be remembered.
 pub(super) fn bury(table: &mut LockTable, changes: &mut Changes, session: SessionId, epoch: SessionEpoch) {
+    if table.state.absent.get(&session).is_some_and(|absent| absent.epoch == epoch) {
+        table.state.absent.remove(&session);
+    }
     if table.state.tombstones.insert((session, epoch)) {
         changes.fact(Fact::EndRemembered { session, epoch });
     }

@@ -21,8 +21,7 @@ pub(super) fn all(table: &LockTable) -> Result<(), Violation> {
             return Err(Violation::SessionRole { session });
         }
         let requests = &known.requests;
-        let above = requests.results.first().is_none_or(|(lowest, _)| *lowest > requests.floor);
-        if !above || requests.results.len() > MAX_OUTSTANDING {
+        if !floor_fits(requests) {
             return Err(Violation::Floor { session });
         }
         if !records_fit(table, session, requests) || !places_are_recorded(table, session, requests) {
@@ -41,6 +40,12 @@ fn role_fits(table: &LockTable, known: &Session) -> bool {
         Role::Home { attached } => !known.renewal_stopped && !attached.contains(&table.state.group),
         Role::Attached { home } => *home != table.state.group,
     }
+}
+
+/// Whether results are above the floor and not too many.
+fn floor_fits(requests: &Requests) -> bool {
+    let above = requests.results.first().is_none_or(|(lowest, _)| *lowest > requests.floor);
+    above && requests.results.len() <= MAX_OUTSTANDING
 }
 
 /// Whether every record agrees with the key it created.
@@ -86,6 +91,22 @@ pub(super) fn tombstones(table: &LockTable) -> Result<(), Violation> {
     for (session, epoch) in &table.state.tombstones {
         if table.state.sessions.get(session).is_some_and(|known| known.epoch == *epoch) {
             return Err(Violation::Tombstone { session: *session, epoch: *epoch });
+        }
+    }
+    Ok(())
+}
+
+/// Sessions without a lease have no keys, so that records that agree with them have all ended.
+pub(super) fn absent(table: &LockTable) -> Result<(), Violation> {
+    for (session, absent) in &table.state.absent {
+        let session = *session;
+        let elsewhere = !table.state.sessions.contains_key(&session)
+            && !table.state.pending.contains_key(&session)
+            && !table.state.tombstones.contains(&(session, absent.epoch));
+        let requests = &absent.requests;
+        let bounded = floor_fits(requests) && requests.ended_holds.len() <= MAX_ENDED_HOLDS;
+        if !elsewhere || !bounded || !records_fit(table, session, requests) {
+            return Err(Violation::Absent { session });
         }
     }
     Ok(())

@@ -12,8 +12,8 @@ use crate::{
     ids::Revision,
     sample::*,
     table::{
-        HISTORY_EVENTS, Index, Key, LockTable, MAX_ENDED_HOLDS, MAX_OUTSTANDING, Pending, Place, Role,
-        Session,
+        Absent, HISTORY_EVENTS, Index, Key, LockTable, MAX_ENDED_HOLDS, MAX_OUTSTANDING, Pending, Place,
+        Requests, Role, Session,
     },
 };
 
@@ -174,6 +174,32 @@ fn pending_end() {
 fn tombstone() {
     let both = broken(|t| assert!(t.state.tombstones.insert((id(1), epoch(1)))));
     assert_eq!(both, Violation::Tombstone { session: id(1), epoch: epoch(1) });
+}
+
+#[test]
+fn absent() {
+    let absent = |epoch| Absent { epoch, requests: Requests::default() };
+    let wrong = |session| Violation::Absent { session: id(session) };
+    assert_eq!(broken(|t| drop(t.state.absent.insert(id(1), absent(epoch(1))))), wrong(1));
+    let buried = broken(|t| {
+        t.state.absent.insert(id(9), absent(epoch(9)));
+        t.state.tombstones.insert((id(9), epoch(9)));
+    });
+    assert_eq!(buried, wrong(9));
+    let live = broken(|t| {
+        let requests = session(t, 1).requests.clone();
+        let not_ended = requests.results.values().any(|record| record.end.is_none());
+        assert!(not_ended);
+        t.state.absent.insert(id(9), Absent { epoch: epoch(9), requests });
+    });
+    assert_eq!(live, wrong(9));
+    let floor = broken(|t| {
+        let mut absent = absent(epoch(9));
+        absent.requests.keep_out(&lock("l"), &sequence(3, 1));
+        absent.requests.floor = 3;
+        t.state.absent.insert(id(9), absent);
+    });
+    assert_eq!(floor, wrong(9));
 }
 
 #[test]

@@ -274,6 +274,7 @@ fn request_end(reason: Removal) -> RequestEnd {
         Removal::Released => RequestEnd::Released,
         Removal::TimedOut => RequestEnd::TimedOut,
         Removal::Cancelled | Removal::Abandoned => RequestEnd::Cancelled,
-        Removal::ForceReleased | Removal::SessionEnded(_) | Removal::Deleted => RequestEnd::Removed,
+        Removal::SessionEnded(_) => RequestEnd::SessionEnded,
+        Removal::ForceReleased | Removal::Deleted => RequestEnd::Removed,
     }
 }

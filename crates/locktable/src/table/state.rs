@@ -30,6 +30,8 @@ pub(crate) struct State {
     /// At attached groups: ends that were learned, so that those epochs are refused.
     pub(crate) tombstones: BTreeSet<(SessionId, SessionEpoch)>,
     pub(crate) history: History,
+    /// At attached groups: sessions that live at their homes and have no lease here. Version 1 of a snapshot ends before.
+    pub(crate) absent: BTreeMap<SessionId, Absent>,
 }
 
 /// One key.
@@ -68,6 +70,14 @@ pub(crate) struct Session {
     pub(crate) requests: Requests,
 }
 
+/// What a group remembers of a session that has no lease here, until its home tells of its end: the group has let it lapse,
+/// or was only told what must not be executed. Its requests have all ended (rule R11).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Absent {
+    pub(crate) epoch: SessionEpoch,
+    pub(crate) requests: Requests,
+}
+
 /// What the group is to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Role {
@@ -96,6 +106,23 @@ impl State {
             pending: BTreeMap::new(),
             tombstones: BTreeSet::new(),
             history: History::default(),
+            absent: BTreeMap::new(),
+        }
+    }
+
+    /// What a session has asked for, as far as the group remembers it: with its lease, or without one.
+    pub(crate) fn requests(&self, session: SessionId) -> Option<&Requests> {
+        match self.sessions.get(&session) {
+            Some(known) => Some(&known.requests),
+            None => self.absent.get(&session).map(|absent| &absent.requests),
+        }
+    }
+
+    /// As [`State::requests`], to add to it.
+    pub(crate) fn requests_mut(&mut self, session: SessionId) -> Option<&mut Requests> {
+        match self.sessions.get_mut(&session) {
+            Some(known) => Some(&mut known.requests),
+            None => self.absent.get_mut(&session).map(|absent| &mut absent.requests),
         }
     }
 

@@ -17,7 +17,7 @@ use holdfast_locktable::{
 use holdfast_partitioner::{GroupId, MapEpoch};
 
 /// How many variants [`Command`] has.
-pub(crate) const VARIANTS: u8 = 17;
+pub(crate) const VARIANTS: u8 = 18;
 
 /// The variant's name. Whoever adds one adds a sample and counts [`VARIANTS`] up.
 pub(crate) fn variant(command: &Command) -> &'static str {
@@ -39,6 +39,7 @@ pub(crate) fn variant(command: &Command) -> &'static str {
         Command::Checkpoint { .. } => "checkpoint",
         Command::Compact { .. } => "compact",
         Command::AttachTxn { .. } => "attach_txn",
+        Command::AttachCancel { .. } => "attach_cancel",
     }
 }
 
@@ -85,8 +86,20 @@ fn commands() -> Vec<Command> {
         },
         Command::Compact { keep_from: Revision(7) },
         Command::AttachTxn { contacts: vec![Contact { session, epoch, attach: attach() }], txn: txn() },
+        attach_cancel(0xabc, 300, RequestId::Sequence { sequence: 300, lowest: 299 }),
     ]);
     all
+}
+
+fn attach_cancel(session: u64, epoch: u64, request: RequestId) -> Command {
+    let cancel = Cancel {
+        name: lock("jobs/1"),
+        session: id(session),
+        request,
+        reason: CancelReason::Cancelled,
+        granted: IfGranted::Keep,
+    };
+    Command::AttachCancel { epoch: SessionEpoch(epoch), attach: attach(), cancel }
 }
 
 fn session_commands() -> Vec<Command> {
@@ -172,16 +185,39 @@ fn txn() -> Txn {
     }
 }
 
-/// A table with homes and attachments, holders and waiters, requests live and ended, marks, pending and remembered ends,
-/// ordinary keys and a compacted history.
+/// As [`first_table`], with sessions that have no lease: one has lapsed, one was only cancelled.
 pub(crate) fn table() -> LockTable {
+    let mut table = first_table();
+    let number = RequestId::Sequence { sequence: 1, lowest: 1 };
+    let ask = ask(10, "jobs/3", number.clone(), Some(attach()));
+    let lapse = Command::ExpireSessions { sessions: vec![(id(10), SessionEpoch(11))], term: Term(5) };
+    for (index, command) in (100..).zip([ask, lapse, attach_cancel(11, 12, number)]) {
+        run(&mut table, index, command);
+    }
+    table
+}
+
+fn run(table: &mut LockTable, index: u64, command: Command) {
+    let at = Position { index, term: Term(5) };
+    let applied = table.apply(at, &Proposal { at_ms: 1_700_000_000_000 + index, command });
+    assert!(applied.result.is_ok(), "{:?}", applied.result);
+}
+
+fn ask(session: u64, name: &str, request: RequestId, attach: Option<Attach>) -> Command {
+    let name = lock(name);
+    let (epoch, value) = (SessionEpoch(session + 1), Bytes::new());
+    let (session, wait, metadata, repeat) = (id(session), Wait::Unlimited, metadata(), Repeat::Refuse);
+    Command::Acquire(Acquire { name, session, epoch, attach, request, wait, metadata, value, repeat })
+}
+
+/// A table with homes and attachments, holders and waiters, requests live and ended, marks, pending and remembered ends,
+/// ordinary keys and a compacted history: all that version 1 of a snapshot knew.
+pub(crate) fn first_table() -> LockTable {
     let mut table = LockTable::new(GroupId(1));
     let mut index = 0;
     let mut run = |command| {
         index += 1;
-        let at = Position { index, term: Term(5) };
-        let applied = table.apply(at, &Proposal { at_ms: 1_700_000_000_000 + index, command });
-        assert!(applied.result.is_ok(), "{:?}", applied.result);
+        run(&mut table, index, command);
     };
     run(Command::Own(own()));
     for session in 1..=4 {
@@ -190,12 +226,6 @@ pub(crate) fn table() -> LockTable {
     for session in [1, 4] {
         run(Command::AttachSession { session: id(session), group: GroupId(2) });
     }
-    let ask = |session: u64, name: &str, request, attach| {
-        let name = lock(name);
-        let (epoch, value) = (SessionEpoch(session + 1), Bytes::new());
-        let (session, wait, metadata, repeat) = (id(session), Wait::Unlimited, metadata(), Repeat::Refuse);
-        Command::Acquire(Acquire { name, session, epoch, attach, request, wait, metadata, value, repeat })
-    };
     let number = |sequence, lowest| RequestId::Sequence { sequence, lowest };
     run(ask(1, "jobs/1", number(2, 1), None));
     run(ask(2, "jobs/1", RequestId::Text("two".into()), None));

@@ -1,14 +1,14 @@
 //! Laws that any history must keep, judged from what apply tells: events, facts and outcomes. Knows no rules of
 //! commands, only what may never be seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_locktable::{
-    command::Command,
+    command::{CancelReason, Command, RequestId},
     event::{Change, Fact, WaitEnd},
-    ids::{Revision, SessionId, Token},
+    ids::{Revision, SessionEpoch, SessionId, Token},
     name::Name,
-    outcome::{Applied, Outcome},
+    outcome::{Applied, CancelOutcome, Outcome},
 };
 
 /// What has been seen so far.
@@ -22,6 +22,10 @@ pub(crate) struct Laws {
     line: BTreeMap<Name, BTreeMap<Revision, SessionId>>,
     /// Waits that were told to begin and not to end.
     waiting: BTreeMap<(Name, SessionId), ()>,
+    /// Numbered requests that were executed or cancelled, of lives that their homes have not ended.
+    used: BTreeSet<(SessionId, SessionEpoch, u64)>,
+    /// Sessions whose home is here.
+    at_home: BTreeSet<SessionId>,
 }
 
 impl Laws {
@@ -50,6 +54,44 @@ impl Laws {
         self.facts(applied, &held_before, &granted);
         self.heads_hold();
         self.answer(command, applied);
+        self.executed_once(command, applied);
+    }
+
+    /// R11: a numbered request makes one key in the life of its session, and none once it was cancelled.
+    fn executed_once(&mut self, command: &Command, applied: &Applied) {
+        match (command, &applied.result) {
+            (Command::OpenSession(open), Ok(_)) => drop(self.at_home.insert(open.session)),
+            (Command::LearnEnds { ends }, Ok(_)) => {
+                self.used.retain(|(session, epoch, _)| {
+                    ends.iter().all(|end| (end.session, end.epoch) != (*session, *epoch))
+                });
+            }
+            (Command::AttachCancel { epoch, cancel, .. }, Ok(Outcome::Cancel(CancelOutcome::None))) => {
+                if let (CancelReason::Cancelled, RequestId::Sequence { sequence, .. }) =
+                    (cancel.reason, &cancel.request)
+                {
+                    self.used.insert((cancel.session, *epoch, *sequence));
+                }
+            }
+            (
+                Command::Acquire(ask),
+                Ok(Outcome::Granted { token: made } | Outcome::Queued { revision: made, .. }),
+            ) => {
+                let now = *made == applied.revision && !applied.events.is_empty();
+                if let (true, RequestId::Sequence { sequence, .. }) = (now, &ask.request) {
+                    let new = self.used.insert((ask.session, ask.epoch, *sequence));
+                    assert!(new, "R11: request {sequence} of session {} was executed again", ask.session);
+                }
+            }
+            _ => {}
+        }
+        for fact in &applied.facts {
+            if let Fact::SessionEnded { session, .. } = fact
+                && self.at_home.remove(session)
+            {
+                self.used.retain(|(other, ..)| other != session);
+            }
+        }
     }
 
     fn change(

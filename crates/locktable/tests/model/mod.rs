@@ -4,7 +4,9 @@
 mod sessions;
 
 use holdfast_locktable::{
-    command::{Acquire, Cancel, CancelReason, Command, IfGranted, Repeat, RequestId, SessionEndReason, Wait},
+    command::{
+        Acquire, Attach, Cancel, CancelReason, Command, IfGranted, Repeat, RequestId, SessionEndReason, Wait,
+    },
     ids::{Revision, SessionEpoch, SessionId, Term, Token},
     name::Name,
     outcome::{CancelOutcome, Outcome, Rejection, RequestEnd},
@@ -26,6 +28,8 @@ pub(crate) struct Model {
     lives: Vec<Life>,
     mourned: Vec<Mourned>,
     buried: Vec<(SessionId, SessionEpoch)>,
+    /// Sessions that live at their homes and have no lease here, with what they have asked for.
+    absent: Vec<Life>,
     /// All lock keys of all queues, oldest first.
     line: Vec<Waiter>,
     /// All keys that are no lock keys.
@@ -65,6 +69,7 @@ impl Model {
             lives: vec![],
             mourned: vec![],
             buried: vec![],
+            absent: vec![],
             line: vec![],
             plain: vec![],
         }
@@ -99,6 +104,14 @@ impl Model {
         match command {
             Command::Acquire(ask) => self.acquire(ask),
             Command::Cancel(cancel) => self.cancel(cancel),
+            Command::AttachCancel { epoch, attach, cancel } => {
+                if self.first_contact(cancel.session, *epoch, Some(attach))? {
+                    let fresh = Life::attached(cancel.session, *epoch, attach.home);
+                    self.absent.push(fresh);
+                    self.absent.dedup_by_key(|life| life.id);
+                }
+                self.cancel(cancel)
+            }
             Command::Release { name, session, token } => self.release(name, *session, *token),
             Command::ForceRelease { name, token } => {
                 let holder = self.queue(name).first().copied();
@@ -125,17 +138,13 @@ impl Model {
 
     fn acquire(&mut self, ask: &Acquire) -> Answer {
         let lost = Err(Rejection::SessionLost { session: ask.session });
-        match self.lives.iter().find(|life| life.id == ask.session) {
-            Some(life) if life.epoch != ask.epoch => return lost,
-            Some(_) => {}
-            None if self.mourned.iter().any(|m| m.id == ask.session) => return lost,
-            None if self.buried.contains(&(ask.session, ask.epoch)) => return lost,
-            None => match &ask.attach {
-                None => return Err(Rejection::SessionUnknown { session: ask.session }),
-                Some(attach) if attach.home == self.here => return lost,
-                Some(attach) if attach.term != self.term => return Err(Rejection::StaleTerm),
-                Some(attach) => self.lives.push(Life::attached(ask.session, ask.epoch, attach.home)),
-            },
+        if self.first_contact(ask.session, ask.epoch, ask.attach.as_ref())? {
+            let back = self.absent.iter().position(|life| life.id == ask.session);
+            self.lives.push(match (back, &ask.attach) {
+                (Some(back), _) => self.absent.remove(back),
+                (None, Some(attach)) => Life::attached(ask.session, ask.epoch, attach.home),
+                (None, None) => unreachable!("a first contact has the word of the home"),
+            });
         }
         if let Some(mine) = self.line.iter().find(|w| w.name == ask.name && w.session == ask.session) {
             let token = mine.token;
@@ -168,6 +177,35 @@ impl Model {
         self.line.push(Waiter { name, session: ask.session, token: self.revision, request });
         self.life(ask.session).asked(ask);
         self.standing(&ask.name, self.revision)
+    }
+
+    /// Whether a session is met by this command, where it may be.
+    fn first_contact(
+        &self,
+        session: SessionId,
+        epoch: SessionEpoch,
+        attach: Option<&Attach>,
+    ) -> Result<bool, Rejection> {
+        let lost = Err(Rejection::SessionLost { session });
+        if self.asker(session).is_some_and(|life| life.epoch != epoch) {
+            return lost;
+        }
+        match self.lives.iter().find(|life| life.id == session) {
+            Some(_) => Ok(false),
+            None if self.mourned.iter().any(|m| m.id == session) => lost,
+            None if self.buried.contains(&(session, epoch)) => lost,
+            None => match attach {
+                None => Err(Rejection::SessionUnknown { session }),
+                Some(attach) if attach.home == self.here => lost,
+                Some(attach) if attach.term != self.term => Err(Rejection::StaleTerm),
+                Some(_) => Ok(true),
+            },
+        }
+    }
+
+    /// A session of which the group remembers what it has asked for.
+    fn asker(&self, session: SessionId) -> Option<&Life> {
+        self.lives.iter().chain(&self.absent).find(|life| life.id == session)
     }
 
     /// The answer that an ended request has earned.
@@ -232,9 +270,7 @@ impl Model {
     }
 
     fn cancelled_before(&self, cancel: &Cancel) -> CancelOutcome {
-        let Some(life) = self.lives.iter().find(|life| life.id == cancel.session) else {
-            return CancelOutcome::None;
-        };
+        let Some(life) = self.asker(cancel.session) else { return CancelOutcome::None };
         match cancel.request {
             RequestId::Sequence { sequence, lowest } if sequence <= life.floor || sequence < lowest => {
                 return CancelOutcome::None;
@@ -249,7 +285,9 @@ impl Model {
             Some(asked) if asked.name == cancel.name && same(&asked.request, &cancel.request) => {
                 match asked.end {
                     Some(RequestEnd::Cancelled | RequestEnd::TimedOut) => CancelOutcome::Cancelled,
-                    Some(RequestEnd::Released | RequestEnd::Removed) | None => CancelOutcome::None,
+                    Some(RequestEnd::Released | RequestEnd::Removed | RequestEnd::SessionEnded) | None => {
+                        CancelOutcome::None
+                    }
                 }
             }
             Some(_) | None => CancelOutcome::None,
@@ -258,7 +296,8 @@ impl Model {
 
     /// What a client has cancelled is not executed later.
     fn keep_out(&mut self, cancel: &Cancel) {
-        let Some(life) = self.lives.iter_mut().find(|life| life.id == cancel.session) else { return };
+        let mut askers = self.lives.iter_mut().chain(&mut self.absent);
+        let Some(life) = askers.find(|life| life.id == cancel.session) else { return };
         let known = match &cancel.request {
             RequestId::Sequence { sequence, lowest } => {
                 *sequence <= life.floor
@@ -285,7 +324,7 @@ impl Model {
             self.revision += 1;
             return Ok(Outcome::Released { released: true });
         }
-        match self.lives.iter().find(|life| life.id == session) {
+        match self.asker(session) {
             Some(life) if life.own_ends.contains(&(name.clone(), token)) => {
                 Ok(Outcome::Released { released: false })
             }

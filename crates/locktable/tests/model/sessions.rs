@@ -5,7 +5,7 @@ use holdfast_locktable::{
     ids::{SessionEpoch, SessionId, Token},
     metadata::Metadata,
     name::Name,
-    outcome::{Bound, Outcome, Rejection},
+    outcome::{Bound, Outcome, Rejection, RequestEnd},
 };
 use holdfast_partitioner::GroupId;
 
@@ -42,6 +42,15 @@ impl Life {
         Self::new(id, epoch, Some(home))
     }
 
+    /// The same session without its lease here: everything that it had asked for has ended.
+    fn lapsed(&self) -> Self {
+        let mut life = self.clone();
+        for asked in life.asked.iter_mut().filter(|asked| asked.end.is_none()) {
+            asked.end = Some(RequestEnd::SessionEnded);
+        }
+        life
+    }
+
     pub(super) fn asked(&mut self, ask: &Acquire) {
         if let RequestId::Sequence { lowest, .. } = ask.request {
             self.floor = self.floor.max(lowest.saturating_sub(1));
@@ -63,7 +72,7 @@ impl Model {
                     return Err(Rejection::OutOfBounds(Bound::Ttl));
                 }
                 let id = open.session;
-                if self.find(id).is_some() || self.mourned(id) || self.buried.iter().any(|(b, _)| *b == id) {
+                if self.asker(id).is_some() || self.mourned(id) || self.buried.iter().any(|(b, _)| *b == id) {
                     return Err(Rejection::SessionExists { session: id });
                 }
                 let epoch = SessionEpoch(self.index);
@@ -95,6 +104,9 @@ impl Model {
                 self.bury_keys(&due.iter().map(|life| life.id).collect::<Vec<_>>());
                 for life in &due {
                     self.end(life.id, true);
+                    if life.home.is_some() && !life.renewal_stopped {
+                        self.absent.push(life.lapsed());
+                    }
                     if life.renewal_stopped && !self.buried.contains(&(life.id, life.epoch)) {
                         self.buried.push((life.id, life.epoch));
                     }
@@ -151,6 +163,7 @@ impl Model {
             self.bury_keys(&[end.session]);
             self.end(end.session, true);
         }
+        self.absent.retain(|life| (life.id, life.epoch) != (end.session, end.epoch));
         if !self.buried.contains(&(end.session, end.epoch)) {
             self.buried.push((end.session, end.epoch));
         }

@@ -18,7 +18,7 @@ use super::{World, render};
 
 /// `own NAME…` gives the names below these prefixes, `open A 10s`, `attach A to 2`, `close A`, `force-end A`,
 /// `expire A B`, `learn A closed|expired|forced`, `ack A from 2`, `forget A`,
-/// `acquire A NAME try|wait|5s [id=x|seq=5/3] [value=v] [again] [attach]`, `cancel A NAME id=x timeout|client|abandoned [release]`,
+/// `acquire A NAME try|wait|5s [id=x|seq=5/3] [value=v] [again] [attach]`, `cancel A NAME id=x timeout|client|abandoned [release] [attach]`,
 /// `release A NAME TOKEN`, `force-release NAME TOKEN`, `proclaim A NAME TOKEN VALUE`,
 /// `txn [attach=A] [if KEY=0|KEY=REV …] then STEP; … else STEP; …` with steps `put KEY VALUE [lease=A]`,
 /// `del KEY [END]`, `range KEY [END]`; `mark A 3s`, `clear A`, `compact REV`. Anywhere: `epoch=N`, `term=N`.
@@ -49,6 +49,10 @@ pub(super) fn command(world: &mut World, group: u32, words: &[&str]) -> Command 
         }
         "forget" => Command::ForgetEnds { ends: lives(world, words) },
         "acquire" => Command::Acquire(acquire(world, words, term)),
+        "cancel" if words.contains(&"attach") => {
+            let (epoch, attach) = (epoch(world, words, who(1)), attach(world, who(1), term));
+            Command::AttachCancel { epoch, attach, cancel: cancel(words) }
+        }
         "cancel" => Command::Cancel(cancel(words)),
         "release" => Command::Release { name: name(words[2]), session: who(1), token: revision(words[3]) },
         "force-release" => Command::ForceRelease { name: name(words[1]), token: revision(words[2]) },

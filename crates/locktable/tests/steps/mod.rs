@@ -68,6 +68,7 @@ pub(crate) enum Step {
         request: u8,
         reason: u8,
         release: bool,
+        contact: u8,
     },
     Release {
         session: u8,
@@ -129,8 +130,10 @@ fn step() -> impl Strategy<Value = Step> {
         20 => (session(), name(), 0..3u8, 0..9u8, prop::bool::weighted(0.1), 0..8u8).prop_map(
             |(session, name, wait, request, again, contact)| Step::Acquire { session, name, wait, request, again, contact }
         ),
-        5 => (session(), name(), 0..9u8, 0..3u8, any::<bool>()).prop_map(
-            |(session, name, request, reason, release)| Step::Cancel { session, name, request, reason, release }
+        5 => (session(), name(), 0..9u8, 0..3u8, any::<bool>(), 0..8u8).prop_map(
+            |(session, name, request, reason, release, contact)| Step::Cancel {
+                session, name, request, reason, release, contact,
+            }
         ),
         8 => (session(), name(), token()).prop_map(|(session, name, token)| Step::Release { session, name, token }),
         1 => (name(), token()).prop_map(|(name, token)| Step::Force { name, token }),
@@ -217,12 +220,7 @@ impl Step {
                     name: lock(*name),
                     session: id(*session),
                     epoch: near_epoch(table, *session, (*contact).max(1)),
-                    attach: (*contact > 1 && *session > 3).then(|| Attach {
-                        home: ELSEWHERE,
-                        ttl_ms: 10_000,
-                        metadata: Metadata::default(),
-                        term: term(*contact == 2),
-                    }),
+                    attach: (*contact > 1 && *session > 3).then(|| attach(*contact == 2)),
                     request: request(*asked),
                     wait: [Wait::Try, Wait::AtMost(1_000), Wait::Unlimited][usize::from(*wait)],
                     metadata: Metadata::default(),
@@ -230,21 +228,26 @@ impl Step {
                     repeat: if *again { Repeat::SameKey } else { Repeat::Refuse },
                 })
             }
-            Self::Cancel { session, name, request: asked, reason, release } => {
+            Self::Cancel { session: who, name, request: asked, reason, release, contact } => {
                 let last = table.queue(&lock(*name)).and_then(|queue| queue.entries.last().cloned());
                 // Half of them hit somebody.
                 let (session, request) = match last.filter(|_| *asked % 2 == 0) {
                     Some(entry) => (entry.session, entry.request.unwrap_or(request(*asked))),
-                    None => (id(*session), request(*asked)),
+                    None => (id(*who), request(*asked)),
                 };
                 let reasons = [CancelReason::TimedOut, CancelReason::Cancelled, CancelReason::Abandoned];
-                Command::Cancel(Cancel {
+                let cancel = Cancel {
                     name: lock(*name),
                     session,
                     request,
                     reason: reasons[usize::from(*reason)],
                     granted: if *release { IfGranted::Release } else { IfGranted::Keep },
-                })
+                };
+                if *contact > 1 && *who > 3 && session == id(*who) {
+                    let epoch = near_epoch(table, *who, *contact);
+                    return Command::AttachCancel { epoch, attach: attach(*contact == 2), cancel };
+                }
+                Command::Cancel(cancel)
             }
             Self::Release { session, name, token } => {
                 let holder = table.holder(&lock(*name)).map(|(holder, _, _)| holder);
@@ -299,6 +302,11 @@ fn request(number: u8) -> RequestId {
         text @ 0..3 => RequestId::Text(format!("t{text}").into()),
         number => RequestId::Sequence { sequence: number, lowest: number.saturating_sub(4) },
     }
+}
+
+/// What the other group says of its sessions.
+fn attach(stale: bool) -> Attach {
+    Attach { home: ELSEWHERE, ttl_ms: 10_000, metadata: Metadata::default(), term: term(stale) }
 }
 
 fn term(stale: bool) -> Term {

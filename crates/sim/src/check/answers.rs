@@ -8,7 +8,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use holdfast_history::End;
 use holdfast_locktable::{
     command::{Command, RequestId},
-    event::Fact,
     ids::{Revision, SessionId},
     name::Name,
     outcome::Outcome,
@@ -53,9 +52,6 @@ impl Telling {
 struct Known {
     /// The create revisions of the keys that it made.
     executed: Vec<Revision>,
-    /// Whether the session has lived in the group ever since it was executed. A group that has expired a session which
-    /// lives on at its home meets it anew, and a wait that is still attended stands in line anew.
-    remembered: bool,
     told: Option<(End, u64, BTreeMap<GroupId, u64>)>,
 }
 
@@ -82,7 +78,6 @@ impl Answers {
 
     /// Judges one entry.
     pub fn judge(&mut self, step: &Step<'_>, findings: &Findings) {
-        self.forget_ended(step);
         let Command::Acquire(ask) = step.command else { return };
         let RequestId::Sequence { sequence, .. } = ask.request else { return };
         let revision = match step.applied.result {
@@ -93,7 +88,7 @@ impl Answers {
         let asked = Asked { session: ask.session, name: ask.name.clone(), sequence };
         let known = self.known.entry(asked).or_default();
         if !known.executed.contains(&revision) {
-            if known.remembered {
+            if !known.executed.is_empty() {
                 let sentence = format!(
                     "acquire {sequence} of session {} for {:?} was executed twice",
                     ask.session,
@@ -102,7 +97,6 @@ impl Answers {
                 findings.add("P5", step.now, sentence);
             }
             known.executed.push(revision);
-            known.remembered = true;
         }
         // A repeat that only finds what stands there writes nothing.
         let executed_now = revision == step.applied.revision && !step.applied.events.is_empty();
@@ -118,15 +112,6 @@ impl Answers {
                 step.group
             );
             findings.add("P5", step.now, sentence);
-        }
-    }
-
-    /// With a session its group forgets what it has asked for.
-    fn forget_ended(&mut self, step: &Step<'_>) {
-        for fact in &step.applied.facts {
-            let Fact::SessionEnded { session, .. } = fact else { continue };
-            let of_it = self.known.iter_mut().filter(|(asked, _)| asked.session == *session);
-            of_it.for_each(|(_, known)| known.remembered = false);
         }
     }
 

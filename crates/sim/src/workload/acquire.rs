@@ -200,16 +200,12 @@ impl Acquire<'_> {
     }
 
     /// The try was refused while a copy of it may be under way: ends it by name, so that no copy is executed later (rule
-    /// R11). A group that has never met the session cannot remember that.
+    /// R11), also by a group that has never met the session.
     async fn keep_out(&self, first_sent: u64, dice: &mut Dice) -> End {
-        let (end, _) = self.give_up(dice).await;
+        let ended = self.end_by_name(dice).await;
         let (lock, session) = (self.wish.name.text(), Id(self.session.id().get()));
         self.setting.journal.perhaps(lock, session, first_sent * NS_PER_MS);
-        match end {
-            End::Cancelled => End::Busy,
-            _ if self.session.known_everywhere() => End::Busy,
-            _ => End::Unknown,
-        }
+        if ended.is_some() { End::Busy } else { End::Unknown }
     }
 
     /// A refused try names who holds the lock.
@@ -248,6 +244,15 @@ impl Acquire<'_> {
 
     /// Gives the wait up: only the answer to a cancel says that it is out of the queue.
     async fn give_up(&self, dice: &mut Dice) -> (End, Option<GroupId>) {
+        match self.end_by_name(dice).await {
+            Some(CancelOutcome::Cancelled | CancelOutcome::Granted { .. }) => (End::Cancelled, None),
+            // It never came there, or is over in another way.
+            Some(CancelOutcome::None) | None => (End::Unknown, None),
+        }
+    }
+
+    /// Cancels the request until that is answered; `None` where it is refused.
+    async fn end_by_name(&self, dice: &mut Dice) -> Option<CancelOutcome> {
         let (name, session, request) = (self.wish.name.clone(), self.session.id(), self.request_id());
         let verb: Verb<CancelOutcome> = Arc::new(move |endpoint| {
             let (name, request) = (name.clone(), request.clone());
@@ -256,11 +261,8 @@ impl Acquire<'_> {
         loop {
             let member = ask::any(self.setting, dice);
             match ask::ask(self.setting, self.who.node, member, "cancel", verb.clone()).await {
-                Answer::Done(CancelOutcome::Cancelled | CancelOutcome::Granted { .. }) => {
-                    return (End::Cancelled, None);
-                }
-                // It may still be on its way, or be over in another way.
-                Answer::Done(CancelOutcome::None) | Answer::No(_) => return (End::Unknown, None),
+                Answer::Done(outcome) => return Some(outcome),
+                Answer::No(_) => return None,
                 Answer::Unknown => ask::again(dice).await,
             }
         }

@@ -75,8 +75,6 @@ pub struct Setting {
     pub past: Past,
     /// Their sessions.
     pub registry: Registry,
-    /// How many lock groups there are.
-    pub groups: usize,
     /// What must not be.
     pub findings: Findings,
     /// Numbers of acquires and the end of the run.

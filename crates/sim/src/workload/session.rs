@@ -166,12 +166,6 @@ impl Session {
         self.who.client
     }
 
-    /// Whether every lock group has acknowledged a keepalive, and so knows the session.
-    #[must_use]
-    pub fn known_everywhere(&self) -> bool {
-        self.state.lock().groups.len() >= self.setting.groups
-    }
-
     /// An operator ends a hold, as the client is told at this moment.
     pub fn force(&self, name: &Name, token: Token) {
         self.state.lock().forced.insert((name.clone(), token));

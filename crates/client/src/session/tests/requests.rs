@@ -295,6 +295,20 @@ fn a_refused_try_that_went_out_twice_is_ended_by_name() {
 }
 
 #[test]
+fn every_refusal_without_a_record_ends_what_went_out_twice_by_name() {
+    for code in ["busy", "already_held", "already_waiting", "too_many_outstanding"] {
+        let mut core = core();
+        let (sequence, mut answered) = core.acquire(want("a", Wait::Unlimited), at(0));
+        sent(&mut core, at(0));
+        core.disconnected("cut".into(), at(100));
+        sent(&mut core, at(200));
+        answer(&mut core, sequence, failure(code), at(210));
+        assert!(matches!(answered.try_recv(), Ok(Err(_))), "{code}");
+        assert_eq!(kinds(&sent(&mut core, at(210))), ["cancel"], "{code}");
+    }
+}
+
+#[test]
 fn a_refused_try_that_went_out_once_needs_no_cancel() {
     let mut core = core();
     let (sequence, _answered) = core.acquire(want("a", Wait::Try), at(0));

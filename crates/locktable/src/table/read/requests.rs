@@ -27,7 +27,7 @@ pub enum RequestState {
     Ended(RequestEnd),
     /// At or below the session's floor, or its number was used for another name: it will never be executed.
     Stale,
-    /// Nothing is known of it: never applied, a busy try, or a session that is not known.
+    /// Nothing is known of it: never applied, a busy try, or a session of which nothing is known.
     Unknown,
 }
 
@@ -48,13 +48,13 @@ impl LockTable {
     /// What is known of a request. A key that it created answers first, so that a client may count a request as
     /// answered once it knows that it stands in line; then the session's records do.
     pub(crate) fn earlier(&self, session: SessionId, name: &Name, request: &RequestId) -> Earlier {
-        let Some(known) = self.state.sessions.get(&session) else { return Earlier::New };
+        let Some(requests) = self.state.requests(session) else { return Earlier::New };
         if let Some(record) = self.state.keys.get(name.key(session).as_slice()) {
             let asked = record.place.as_ref().and_then(|place| place.request.as_ref());
             if asked.is_some_and(|asked| asked.same(request)) {
                 return Earlier::Live(record.create);
             }
         }
-        known.requests.find(name, request)
+        requests.find(name, request)
     }
 }

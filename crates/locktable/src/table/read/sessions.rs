@@ -23,6 +23,11 @@ impl LockTable {
         self.state.sessions.get(&session).map(|known| known.epoch)
     }
 
+    /// Whether the group remembers what the session has asked for: it lives here, or lives at its home without a lease here.
+    pub fn remembers(&self, session: SessionId) -> bool {
+        self.state.requests(session).is_some()
+    }
+
     /// All keys that hang on a session, lock keys and ordinary ones, in key order.
     pub fn keys_of_session(&self, session: SessionId) -> Vec<Bytes> {
         self.index.keys_of(session).cloned().collect()
