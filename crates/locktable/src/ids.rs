@@ -3,14 +3,14 @@
 //! Nothing here knows how a number is chosen, only what it may be.
 
 use alloc::string::String;
-use core::fmt;
+use core::{fmt, num::NonZeroU64};
 
 use serde::{Deserialize, Serialize};
 
 /// Identity of a session: 1 to 2^63 − 1, chosen at random by whoever opens it. Shown in lower-case hex without padding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct SessionId(u64);
+pub struct SessionId(NonZeroU64);
 
 impl SessionId {
     /// The largest id.
@@ -18,12 +18,15 @@ impl SessionId {
 
     /// A session id, or `None` for 0 and for numbers of 64 bits.
     pub const fn new(id: u64) -> Option<Self> {
-        if id == 0 || id > Self::MAX { None } else { Some(Self(id)) }
+        match NonZeroU64::new(id) {
+            Some(id) if id.get() <= Self::MAX => Some(Self(id)),
+            Some(_) | None => None,
+        }
     }
 
     /// The number itself.
     pub const fn get(self) -> u64 {
-        self.0
+        self.0.get()
     }
 
     /// Reads the form that [`fmt::Display`] writes: lower-case hex, no padding, no sign. Anything else is `None`.

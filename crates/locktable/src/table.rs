@@ -8,6 +8,7 @@ mod history;
 mod index;
 mod ownership;
 mod queue;
+mod rare;
 mod read;
 mod requests;
 mod state;

@@ -32,5 +32,5 @@ pub(crate) fn apply(
 }
 
 fn of_epoch(table: &mut LockTable, session: SessionId, epoch: SessionEpoch) -> Option<&mut Session> {
-    table.state.sessions.get_mut(&session).filter(|known| known.epoch == epoch)
+    table.state.sessions.get_mut(&session).map(|known| &mut **known).filter(|known| known.epoch == epoch)
 }

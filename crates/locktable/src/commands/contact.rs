@@ -1,5 +1,7 @@
 //! Who a command speaks for: a session known here, or one met for the first time on its home's word (rule R4).
 
+use alloc::boxed::Box;
+
 use super::check_ttl;
 use crate::{
     command::Attach,
@@ -66,6 +68,6 @@ pub(super) fn open(
     if let Some(absent) = table.state.absent.remove(&session) {
         record.requests = absent.requests;
     }
-    table.state.sessions.insert(session, record);
+    table.state.sessions.insert(session, Box::new(record));
     changes.fact(Fact::SessionOpened { session, epoch, ttl_ms: attach.ttl_ms });
 }

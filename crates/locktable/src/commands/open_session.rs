@@ -1,6 +1,6 @@
 //! `OpenSession`: a session begins at its home. Its epoch is the index of this entry.
 
-use alloc::collections::BTreeSet;
+use alloc::{boxed::Box, collections::BTreeSet};
 
 use super::check_ttl;
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) fn apply(
     let epoch = SessionEpoch(changes.at.index);
     let role = Role::Home { attached: BTreeSet::new() };
     let session = Session::new(epoch, open.ttl_ms, open.metadata.clone(), role, changes.at_ms);
-    table.state.sessions.insert(id, session);
+    table.state.sessions.insert(id, Box::new(session));
     changes.fact(Fact::SessionOpened { session: id, epoch, ttl_ms: open.ttl_ms });
     Ok(Outcome::SessionOpened { epoch })
 }

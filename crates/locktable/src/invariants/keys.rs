@@ -15,7 +15,7 @@ pub(super) fn all(table: &LockTable) -> Result<(), Violation> {
         }
         if let Some(place) = &record.place {
             let slot = table.index.queue(&place.name).and_then(|queue| queue.get(record.create));
-            if slot.is_none_or(|slot| slot.key != key) {
+            if slot.is_none_or(|slot| Some(slot.session) != record.lease) {
                 return Err(Violation::QueueOrder { name: place.name.clone() });
             }
         }
@@ -39,7 +39,7 @@ pub(super) fn queues(table: &LockTable) -> Result<(), Violation> {
             return Err(Violation::Ownership { name: name.clone() });
         }
         for (position, slot) in queue.iter().enumerate() {
-            let place = table.state.keys.get(&slot.key).and_then(|record| record.place.as_ref());
+            let place = table.place(name, slot.session);
             if place.is_none_or(|place| place.granted_at_ms.is_some() != (position == 0)) {
                 return Err(Violation::OneHolder { name: name.clone(), session: slot.session });
             }

@@ -28,7 +28,9 @@ pub(super) fn all(table: &LockTable) -> Result<(), Violation> {
             return Err(Violation::RequestRecord { session });
         }
         let over = |(name, token): &(Name, Revision)| !table.holds(name, session, *token);
-        if requests.ended_holds.len() > MAX_ENDED_HOLDS || !requests.ended_holds.iter().all(over) {
+        if requests.rare.get().ended_holds.len() > MAX_ENDED_HOLDS
+            || !requests.rare.get().ended_holds.iter().all(over)
+        {
             return Err(Violation::EndedHolds { session });
         }
     }
@@ -53,9 +55,10 @@ fn records_fit(table: &LockTable, session: SessionId, requests: &Requests) -> bo
     let fits = |name: &Name, revision: Revision, end: Option<RequestEnd>| {
         (table.place_of(name, session) == Some(revision)) == end.is_none()
     };
-    requests.ended_texts.len() <= MAX_ENDED_TEXTS
+    let rare = requests.rare.get();
+    rare.ended_texts.len() <= MAX_ENDED_TEXTS
         && requests.results.values().all(|record| fits(&record.name, record.revision, record.end))
-        && requests.texts.iter().all(|(name, record)| fits(name, record.revision, record.end))
+        && rare.texts.iter().all(|(name, record)| fits(name, record.revision, record.end))
 }
 
 /// Whether every key that a request created is found by that request, unless the client has forgotten its number.
@@ -70,6 +73,8 @@ fn places_are_recorded(table: &LockTable, session: SessionId, requests: &Request
                     || requests.results.get(sequence).is_some_and(|found| found.revision == record.create)
             }
             Some(RequestId::Text(text)) => requests
+                .rare
+                .get()
                 .texts
                 .get(&place.name)
                 .is_some_and(|found| found.text == *text && found.revision == record.create),
@@ -104,7 +109,7 @@ pub(super) fn absent(table: &LockTable) -> Result<(), Violation> {
             && !table.state.pending.contains_key(&session)
             && !table.state.tombstones.contains(&(session, absent.epoch));
         let requests = &absent.requests;
-        let bounded = floor_fits(requests) && requests.ended_holds.len() <= MAX_ENDED_HOLDS;
+        let bounded = floor_fits(requests) && requests.rare.get().ended_holds.len() <= MAX_ENDED_HOLDS;
         if !elsewhere || !bounded || !records_fit(table, session, requests) {
             return Err(Violation::Absent { session });
         }

@@ -140,7 +140,7 @@ fn floor() {
 fn request_record() {
     let wrong = Violation::RequestRecord { session: id(1) };
     assert_eq!(broken(|t| drop(session(t, 1).requests.results.remove(&2))), wrong);
-    assert_eq!(broken(|t| session(t, 1).requests.texts.clear()), wrong);
+    assert_eq!(broken(|t| session(t, 1).requests.rare.get_mut().texts.clear()), wrong);
     let ended = Some(crate::outcome::RequestEnd::Released);
     assert_eq!(broken(|t| session(t, 1).requests.results.get_mut(&2).unwrap().end = ended), wrong);
     assert_eq!(broken(|t| place(t, "l/1").request = Some(RequestId::Text("u".into()))), wrong);
@@ -152,7 +152,7 @@ fn ended_holds() {
     assert_eq!(broken(|t| session(t, 1).requests.remember_hold(&lock("l"), Revision(1))), wrong);
     let many = broken(|t| {
         let holds = (0..=MAX_ENDED_HOLDS as u64).map(|token| (lock("x"), Revision(token)));
-        session(t, 1).requests.ended_holds.extend(holds);
+        session(t, 1).requests.rare.get_mut().ended_holds.extend(holds);
     });
     assert_eq!(many, wrong);
 }

@@ -29,7 +29,7 @@ pub(crate) struct Changes {
     /// Queues that changed, with their holder before the entry.
     touched: BTreeMap<Name, Option<(SessionId, Token)>>,
     /// Keys of queues that the entry created.
-    created: Vec<(Name, Bytes)>,
+    created: Vec<(Name, SessionId)>,
 }
 
 impl Changes {
@@ -106,18 +106,12 @@ impl LockTable {
         let name = place.as_ref().map(|place| place.name.clone());
         if let Some(name) = &name {
             self.touch(changes, name);
-            changes.created.push((name.clone(), key.clone()));
+            changes.created.extend(lease.map(|session| (name.clone(), session)));
         }
-        let record = Key {
-            create: revision,
-            modified: revision,
-            version: 1,
-            value: value.clone(),
-            lease,
-            place: place.map(Box::new),
-        };
+        let record =
+            Key { create: revision, modified: revision, version: 1, value: value.clone(), lease, place };
         self.index.add(&key, &record);
-        self.state.keys.insert(key.clone(), record);
+        self.state.keys.insert(key.clone(), Box::new(record));
         changes.event(Change::Put { key, name, lease, create_revision: revision, version: 1, value });
     }
 
@@ -155,7 +149,7 @@ impl LockTable {
         changes: &mut Changes,
         key: &[u8],
         reason: Removal,
-    ) -> Option<(Bytes, Key)> {
+    ) -> Option<(Bytes, Box<Key>)> {
         let (key, record) = self.state.keys.remove_entry(key)?;
         let mut held = false;
         if let (Some(place), Some(session)) = (&record.place, record.lease) {
@@ -210,17 +204,11 @@ impl LockTable {
         for (name, before) in core::mem::take(&mut changes.touched) {
             self.grant_head(changes, name, before);
         }
-        for (name, key) in core::mem::take(&mut changes.created) {
-            let waits = self.index.head(&name).is_some_and(|head| head.key != key);
-            let Some(record) = self.state.keys.get(&key).filter(|_| waits) else { continue };
-            if let (Some(place), Some(session)) = (&record.place, record.lease) {
-                changes.facts.push(Fact::Waiting {
-                    name,
-                    session,
-                    request: place.request.clone(),
-                    wait: place.wait,
-                });
-            }
+        for (name, session) in core::mem::take(&mut changes.created) {
+            let waits = self.index.head(&name).is_some_and(|head| head.session != session);
+            let Some(place) = self.place(&name, session).filter(|_| waits) else { continue };
+            let (request, wait) = (place.request.clone(), place.wait);
+            changes.facts.push(Fact::Waiting { name, session, request, wait });
         }
         if !changes.events.is_empty() {
             self.state.revision = changes.revision;
@@ -234,7 +222,8 @@ impl LockTable {
         if before == Some((session, token)) {
             return;
         }
-        let Some(place) = self.state.keys.get_mut(&head.key).and_then(|key| key.place.as_mut()) else {
+        let Some(place) = self.state.keys.get_mut(&name.key(session)[..]).and_then(|key| key.place.as_mut())
+        else {
             return;
         };
         place.granted_at_ms = Some(changes.at_ms);
@@ -252,7 +241,7 @@ impl LockTable {
     /// The fault `two-waiters-woken`: the first one behind the new holder is told that it is granted, too.
     fn wake_second(&self, changes: &mut Changes, name: &Name) {
         let Some(second) = self.index.queue(name).and_then(|queue| queue.iter().nth(1)) else { return };
-        let place = self.state.keys.get(&second.key).and_then(|key| key.place.as_ref());
+        let place = self.place(name, second.session);
         changes.facts.push(Fact::WaitEnded {
             name: name.clone(),
             session: second.session,

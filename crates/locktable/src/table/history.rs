@@ -42,18 +42,14 @@ impl History {
 
     /// Appends the events of one entry and drops the oldest revisions over the bounds.
     pub(crate) fn push(&mut self, events: &[Event]) {
-        for event in events {
-            self.bytes += weight(event);
-            self.events.push_back(event.clone());
-        }
-        while self.events.len() > HISTORY_EVENTS || self.bytes > HISTORY_BYTES {
-            let (Some(first), Some(last)) = (self.events.front(), self.events.back()) else { break };
-            if first.revision == last.revision {
-                break;
-            }
+        self.bytes += events.iter().map(weight).sum::<usize>();
+        // Before they are added: one event more than the bound would double the room that is kept for events.
+        while self.events.len() + events.len() > HISTORY_EVENTS || self.bytes > HISTORY_BYTES {
+            let Some(first) = self.events.front() else { break };
             let keep_from = Revision(first.revision.0 + 1);
             self.compact(keep_from);
         }
+        self.events.extend(events.iter().cloned());
     }
 
     /// Drops everything below a revision.

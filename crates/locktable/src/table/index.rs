@@ -1,6 +1,9 @@
 //! What can be derived from the keys: queues by name, keys by session, lengths of queues. Never in a snapshot.
 
-use alloc::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+};
 use core::mem;
 
 use bytes::Bytes;
@@ -72,7 +75,7 @@ impl Keys {
 
 impl Index {
     /// Builds the indexes from all keys.
-    pub(crate) fn of(keys: &BTreeMap<Bytes, Key>) -> Self {
+    pub(crate) fn of(keys: &BTreeMap<Bytes, Box<Key>>) -> Self {
         let mut index = Self::default();
         for (key, record) in keys {
             index.add(key, record);
@@ -90,7 +93,7 @@ impl Index {
             Entry::Occupied(mut keys) => keys.get_mut().insert(key),
         }
         let Some(place) = &record.place else { return };
-        let slot = Slot { revision: record.create, session, key: key.clone() };
+        let slot = Slot { revision: record.create, session };
         let length = match self.queues.entry(place.name.clone()) {
             Entry::Vacant(vacant) => vacant.insert(Queue::One(slot)).len(),
             Entry::Occupied(mut queue) => {

@@ -3,17 +3,15 @@
 use alloc::collections::BTreeMap;
 use core::mem;
 
-use bytes::Bytes;
-
 use crate::ids::{Revision, SessionId};
 
 /// One key in its queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
     /// Its create revision, by which the queue is ordered.
     pub(crate) revision: Revision,
+    /// Whose key it is: with the queue's name that makes the key.
     pub(crate) session: SessionId,
-    pub(crate) key: Bytes,
 }
 
 /// The keys of a queue. `Many` has at least two, so that equal queues are equal values.
@@ -34,8 +32,7 @@ impl Queue {
             }
             Self::One(first) if first.revision == slot.revision => *first = slot,
             Self::One(first) => {
-                let first = first.clone();
-                *self = Self::Many(BTreeMap::from([(first.revision, first), (slot.revision, slot)]));
+                *self = Self::Many(BTreeMap::from([(first.revision, *first), (slot.revision, slot)]));
             }
         }
     }
@@ -106,7 +103,7 @@ mod tests {
     use crate::sample::id;
 
     fn slot(revision: u64) -> Slot {
-        Slot { revision: Revision(revision), session: id(revision), key: Bytes::new() }
+        Slot { revision: Revision(revision), session: id(revision) }
     }
 
     fn revisions(queue: &Queue) -> Vec<u64> {

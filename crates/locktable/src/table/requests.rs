@@ -1,13 +1,11 @@
 //! What a session has asked for, so that a repeat is answered instead of executed (rules R8, R11).
 
-use alloc::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use alloc::sync::Arc;
 
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
+use super::rare::MaybeRare;
 use crate::{
     command::RequestId,
     ids::{Revision, Token},
@@ -31,12 +29,8 @@ pub(crate) struct Requests {
     pub(crate) floor: u64,
     /// Acquires above the floor that created a key.
     pub(crate) results: LiteMap<u64, Record>,
-    /// The latest text request per name that created a key.
-    pub(crate) texts: BTreeMap<Name, TextRecord>,
-    /// Text records whose key is gone, in the order in which it went; some may have been replaced since.
-    pub(crate) ended_texts: VecDeque<(Name, Revision)>,
-    /// Holds the session ended itself, the latest last.
-    pub(crate) ended_holds: VecDeque<(Name, Token)>,
+    /// What few sessions have.
+    pub(crate) rare: MaybeRare,
 }
 
 /// A request that created a key, or must not do so any more.
@@ -84,7 +78,7 @@ impl Requests {
                     Some(record) => record.end,
                 }
             }
-            RequestId::Text(text) => match self.texts.get(name) {
+            RequestId::Text(text) => match self.rare.get().texts.get(name) {
                 Some(record) if record.text == *text => record.end,
                 Some(_) | None => return Earlier::New,
             },
@@ -112,7 +106,8 @@ impl Requests {
                 self.results.insert(*sequence, Record { name: name.clone(), revision, end: None });
             }
             RequestId::Text(text) => {
-                self.texts.insert(name.clone(), TextRecord { text: text.clone(), revision, end: None });
+                let record = TextRecord { text: text.clone(), revision, end: None };
+                self.rare.get_mut().texts.insert(name.clone(), record);
             }
         }
     }
@@ -127,12 +122,12 @@ impl Requests {
             }
             RequestId::Sequence { .. } => {}
             RequestId::Text(text) => {
-                if self.texts.get(name).is_some_and(|record| record.end.is_none()) {
+                if self.rare.get().texts.get(name).is_some_and(|record| record.end.is_none()) {
                     return;
                 }
-                self.texts.insert(name.clone(), TextRecord { text: text.clone(), revision, end });
-                self.ended_texts.push_back((name.clone(), revision));
-                self.drop_oldest_text();
+                let record = TextRecord { text: text.clone(), revision, end };
+                self.rare.get_mut().texts.insert(name.clone(), record);
+                self.text_ended(name, revision);
             }
         }
     }
@@ -153,36 +148,40 @@ impl Requests {
                 }
             }
             RequestId::Text(_) => {
-                let Some(record) = self.texts.get_mut(name).filter(|r| r.revision == revision) else {
+                if self.rare.get().texts.get(name).is_none_or(|record| record.revision != revision) {
                     return;
-                };
-                record.end = Some(end);
-                self.ended_texts.push_back((name.clone(), revision));
-                self.drop_oldest_text();
+                }
+                if let Some(record) = self.rare.get_mut().texts.get_mut(name) {
+                    record.end = Some(end);
+                }
+                self.text_ended(name, revision);
             }
         }
     }
 
-    fn drop_oldest_text(&mut self) {
-        if self.ended_texts.len() <= MAX_ENDED_TEXTS {
+    fn text_ended(&mut self, name: &Name, revision: Revision) {
+        let rare = self.rare.get_mut();
+        rare.ended_texts.push_back((name.clone(), revision));
+        if rare.ended_texts.len() <= MAX_ENDED_TEXTS {
             return;
         }
-        let Some((name, revision)) = self.ended_texts.pop_front() else { return };
-        if self.texts.get(&name).is_some_and(|record| record.revision == revision) {
-            self.texts.remove(&name);
+        let Some((name, revision)) = rare.ended_texts.pop_front() else { return };
+        if rare.texts.get(&name).is_some_and(|record| record.revision == revision) {
+            rare.texts.remove(&name);
         }
     }
 
     /// Remembers a hold that the session ended itself.
     pub(crate) fn remember_hold(&mut self, name: &Name, token: Token) {
-        if self.ended_holds.len() >= MAX_ENDED_HOLDS {
-            self.ended_holds.pop_front();
+        let holds = &mut self.rare.get_mut().ended_holds;
+        if holds.len() >= MAX_ENDED_HOLDS {
+            holds.pop_front();
         }
-        self.ended_holds.push_back((name.clone(), token));
+        holds.push_back((name.clone(), token));
     }
 
     /// Whether the session ended this hold itself, and it is still remembered.
     pub(crate) fn has_ended(&self, name: &Name, token: Token) -> bool {
-        self.ended_holds.iter().any(|(n, t)| t == &token && n == name)
+        self.rare.get().ended_holds.iter().any(|(n, t)| t == &token && n == name)
     }
 }

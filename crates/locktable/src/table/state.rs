@@ -23,8 +23,9 @@ pub(crate) struct State {
     pub(crate) group: GroupId,
     pub(crate) revision: Revision,
     pub(crate) ownership: Ownership,
-    pub(crate) keys: BTreeMap<Bytes, Key>,
-    pub(crate) sessions: BTreeMap<SessionId, Session>,
+    // Boxed, as the nodes of a tree are half empty after ascending inserts.
+    pub(crate) keys: BTreeMap<Bytes, Box<Key>>,
+    pub(crate) sessions: BTreeMap<SessionId, Box<Session>>,
     /// At home: ends that attached groups have not all acknowledged.
     pub(crate) pending: BTreeMap<SessionId, Pending>,
     /// At attached groups: ends that were learned, so that those epochs are refused.
@@ -43,7 +44,7 @@ pub(crate) struct Key {
     pub(crate) value: Bytes,
     pub(crate) lease: Option<SessionId>,
     /// Its place in a queue, where it is a lock key: `NAME/<its lease>`.
-    pub(crate) place: Option<Box<Place>>,
+    pub(crate) place: Option<Place>,
 }
 
 /// What is known of a key that stands in a queue.

@@ -95,8 +95,8 @@ fn text_records_and_remembered_holds_are_bounded() {
         release(&mut table, 1, &name, token);
     }
     let requests = &table.state.sessions[&id(1)].requests;
-    assert_eq!(requests.texts.len(), MAX_ENDED_TEXTS + 1, "the held one and the last ended ones");
-    assert_eq!(requests.ended_holds.len(), MAX_ENDED_HOLDS);
+    assert_eq!(requests.rare.get().texts.len(), MAX_ENDED_TEXTS + 1, "the held one and the last ended ones");
+    assert_eq!(requests.rare.get().ended_holds.len(), MAX_ENDED_HOLDS);
     assert_eq!(ask(&mut table, 1, "kept", text("k")), Ok(Outcome::Granted { token: kept }));
     let last = alloc::format!("l{}", MAX_ENDED_TEXTS + 9);
     assert!(matches!(ask(&mut table, 1, &last, text("t")), Err(Rejection::StaleRequest { ended: Some(_) })));

@@ -51,7 +51,7 @@ impl LockTable {
             end => Bound::Excluded(end.max(key)),
         };
         // An empty range has equal ends; only one of them may be excluded then.
-        self.state.keys.range::<[u8], _>((Bound::Included(key), to))
+        self.state.keys.range::<[u8], _>((Bound::Included(key), to)).map(|(key, record)| (key, &**record))
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use super::super::{LockTable, Slot};
+use super::super::{LockTable, Place, Slot};
 use crate::{
     command::{RequestId, Wait},
     ids::{Revision, SessionId, Token},
@@ -33,7 +33,7 @@ impl LockTable {
     /// One queue; `None` where nobody holds and nobody waits.
     pub fn queue(&self, name: &Name) -> Option<QueueView> {
         let slots = self.index.queue(name)?;
-        let entries = slots.iter().filter_map(|slot| self.entry(slot)).collect();
+        let entries = slots.iter().filter_map(|slot| self.entry(name, slot)).collect();
         Some(QueueView { name: name.clone(), entries })
     }
 
@@ -74,7 +74,7 @@ impl LockTable {
     pub fn waits(&self) -> impl Iterator<Item = WaitView> {
         self.index.queues().iter().flat_map(move |(name, slots)| {
             slots.iter().skip(1).filter_map(move |slot| {
-                let place = self.state.keys.get(&slot.key)?.place.as_ref()?;
+                let place = self.place(name, slot.session)?;
                 Some(WaitView {
                     name: name.clone(),
                     session: slot.session,
@@ -97,8 +97,13 @@ impl LockTable {
         record.place.as_ref().map(|_| record.create)
     }
 
-    fn entry(&self, slot: &Slot) -> Option<EntryView> {
-        let record = self.state.keys.get(&slot.key)?;
+    /// The session's place in the queue, where it holds or waits.
+    pub(crate) fn place(&self, name: &Name, session: SessionId) -> Option<&Place> {
+        self.state.keys.get(name.key(session).as_slice())?.place.as_ref()
+    }
+
+    fn entry(&self, name: &Name, slot: &Slot) -> Option<EntryView> {
+        let record = self.state.keys.get(name.key(slot.session).as_slice())?;
         let place = record.place.as_ref()?;
         Some(EntryView {
             session: slot.session,
