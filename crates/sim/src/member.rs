@@ -66,6 +66,8 @@ pub struct SimMember {
     dice: Dice,
     process: Option<Process>,
     paused: bool,
+    /// Whether the clock that its process runs by stands still while it is paused, as that of a suspended machine does.
+    suspended: bool,
     slept_ms: u64,
 }
 
@@ -96,6 +98,7 @@ impl SimMember {
             dice,
             process: None,
             paused: false,
+            suspended: false,
             slept_ms: 0,
         }
     }
@@ -153,13 +156,21 @@ impl SimMember {
             // What it holds of itself ends with it.
             *process.phase.lock() = Phase::Starting;
         }
-        (self.paused, self.slept_ms) = (false, 0);
+        (self.paused, self.suspended, self.slept_ms) = (false, false, 0);
     }
 
     /// Stops the process as it stands, or lets it go on.
     pub fn set_paused(&mut self, paused: bool) {
         self.paused = paused && self.process.is_some();
+        self.suspended &= self.paused;
         self.network.set_paused(self.id, self.paused);
+    }
+
+    /// Suspends the machine: the process stands still, and so does the clock it runs by, so that it does not know how long
+    /// that was. Only the clock that leases count by goes on (rule R7).
+    pub fn suspend(&mut self) {
+        self.set_paused(true);
+        self.suspended = self.paused;
     }
 
     /// Whether there is a process, paused or not.
@@ -173,7 +184,9 @@ impl SimMember {
         let passed = self.clock.step();
         let Some(process) = &self.process else { return };
         if self.paused {
-            self.slept_ms += passed;
+            if !self.suspended {
+                self.slept_ms += passed;
+            }
             return;
         }
         {

@@ -36,6 +36,8 @@ enum Act {
     Crash(Node),
     Start(Node),
     Pause(Node),
+    /// The machine is suspended: the process does not know for how long.
+    Suspend(Node),
     GoOn(Node),
     Cut(Vec<(Node, Node)>),
     Heal(Vec<(Node, Node)>),
@@ -140,7 +142,8 @@ impl Nemesis {
                 let all = |act: fn(Node) -> Act| ids.iter().map(|id| act(*id)).collect();
                 (all(Act::Crash), dice.random_range(100..2_000), all(Act::Start))
             }
-            21..35 => (vec![Act::Pause(member)], dice.random_range(100..6_000), vec![Act::GoOn(member)]),
+            21..30 => (vec![Act::Pause(member)], dice.random_range(100..6_000), vec![Act::GoOn(member)]),
+            30..35 => (vec![Act::Suspend(member)], dice.random_range(100..6_000), vec![Act::GoOn(member)]),
             35..50 => {
                 let ways: Vec<_> = other.iter().flat_map(|o| [(member, *o), (*o, member)]).collect();
                 (vec![Act::Cut(ways.clone())], dice.random_range(200..7_000), vec![Act::Heal(ways)])
@@ -204,6 +207,7 @@ impl Nemesis {
             Act::Crash(id) => on(cluster, *id, |member| member.crash()),
             Act::Start(id) => self.start(now, *id, cluster),
             Act::Pause(id) => on(cluster, *id, |member| member.set_paused(true)),
+            Act::Suspend(id) => on(cluster, *id, crate::member::SimMember::suspend),
             Act::GoOn(id) => on(cluster, *id, |member| member.set_paused(false)),
             Act::Cut(ways) => {
                 for (from, to) in ways {

@@ -165,6 +165,19 @@ impl Truth {
         self.groups.get(&group).map_or(0, |known| known.next)
     }
 
+    /// The last index of a group that is durable on any disk: all that was agreed on so far is at or below it, also where
+    /// those who applied it have crashed since.
+    #[must_use]
+    pub fn logged(&self, group: GroupId, cluster: &Cluster) -> Option<u64> {
+        let (number, unread) = (GroupNumber::new(group.0).ok()?, self.next(group)..u64::MAX);
+        let last = |member: &SimMember| {
+            let commands = member.disk.log().commands(number, &unread).ok()?;
+            commands.last().map(|(index, ..)| *index)
+        };
+        let last = cluster.members().iter().filter_map(last).max();
+        last.or_else(|| unread.start.checked_sub(1))
+    }
+
     /// Which commands were answered how.
     #[must_use]
     pub fn coverage(&self) -> &Coverage {
@@ -185,6 +198,6 @@ impl Truth {
 }
 
 /// The last index that a member has applied.
-pub fn applied(member: &SimMember, group: GroupId) -> Option<u64> {
+fn applied(member: &SimMember, group: GroupId) -> Option<u64> {
     member.seat()?.service.group(group)?.with_locks(|_, at| at.map(|at| at.index)).flatten()
 }

@@ -14,7 +14,10 @@ use super::{
     sessions::check_reason,
     types::{AcquireRequest, ForceRelease, Granted, LockDetail, LockPage, LockView},
 };
-use crate::group::call::{GroupAnswer, GroupCall};
+use crate::{
+    group::call::{GroupAnswer, GroupCall},
+    watch::told::AttemptId,
+};
 
 /// Most locks on one page.
 const MAX_PAGE: u32 = 1_000;
@@ -24,16 +27,23 @@ impl Endpoint {
     /// its grant released, within 2 s, unless the same request id comes again before.
     pub async fn acquire(&self, request: AcquireRequest) -> Answer<Granted> {
         let group = self.group_of(&request.name).await?;
-        let mut caller = Caller { endpoint: self.clone(), group, request: request.clone(), answered: false };
-        let answer = self.acquire_in(group, request).await;
+        let attempt = AttemptId(rand::random());
+        let mut caller =
+            Caller { endpoint: self.clone(), group, request: request.clone(), attempt, answered: false };
+        let answer = self.acquire_in(group, attempt, request).await;
         caller.answered = true;
         answer
     }
 
-    async fn acquire_in(&self, group: GroupId, request: AcquireRequest) -> Answer<Granted> {
+    async fn acquire_in(
+        &self,
+        group: GroupId,
+        attempt: AttemptId,
+        request: AcquireRequest,
+    ) -> Answer<Granted> {
         let name = request.name.clone();
         let about = about_name(group, &name, Some(request.session));
-        match self.parts.router.call(group, GroupCall::Acquire(request)).await {
+        match self.parts.router.call(group, GroupCall::Acquire(attempt, request)).await {
             Ok(GroupAnswer::Granted(token)) => Ok(Granted { token, group }),
             Ok(GroupAnswer::NotGranted(removal)) => Err(about.not_granted(removal)),
             Ok(other) => Err(about.surprise(&other)),
@@ -161,6 +171,7 @@ struct Caller {
     endpoint: Endpoint,
     group: GroupId,
     request: AcquireRequest,
+    attempt: AttemptId,
     answered: bool,
 }
 
@@ -169,9 +180,9 @@ impl Drop for Caller {
         if self.answered {
             return;
         }
-        let (router, group) = (self.endpoint.parts.router.clone(), self.group);
+        let (router, group, attempt) = (self.endpoint.parts.router.clone(), self.group, self.attempt);
         let AcquireRequest { name, session, request, .. } = self.request.clone();
-        let gone = GroupCall::Detached { name, session, request };
+        let gone = GroupCall::Detached { name, session, request, attempt };
         // Outside a runtime the process is ending, and with it everything that was attached.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {

@@ -339,7 +339,7 @@ fn leaves_no_record(refusal: &GroupError) -> bool {
 
 /// What ends an acquire for good, so that no copy of it is executed any more; a hold it has already is left alone.
 fn end_of_acquire(call: &GroupCall) -> Option<GroupCall> {
-    let GroupCall::Acquire(AcquireRequest { name, session, request, .. }) = call else { return None };
+    let GroupCall::Acquire(_, AcquireRequest { name, session, request, .. }) = call else { return None };
     Some(GroupCall::Cancel {
         name: name.clone(),
         session: *session,
@@ -352,7 +352,7 @@ fn end_of_acquire(call: &GroupCall) -> Option<GroupCall> {
 /// Whether a verb may be sent again after it may have been executed.
 fn repeatable(call: &GroupCall) -> bool {
     match call {
-        GroupCall::Acquire(_)
+        GroupCall::Acquire(..)
         | GroupCall::AttachSession { .. }
         | GroupCall::LearnEnds(_)
         | GroupCall::Detached { .. }
@@ -392,7 +392,7 @@ impl GroupCall {
     /// The call as it is to be repeated after so long: a wait limit counts from the first sending.
     fn after(&self, elapsed: Duration) -> Self {
         let mut call = self.clone();
-        if let Self::Acquire(request) = &mut call
+        if let Self::Acquire(_, request) = &mut call
             && let Wait::AtMost(ms) = &mut request.wait
         {
             *ms = ms.saturating_sub(elapsed.as_millis() as u64);

@@ -12,7 +12,9 @@ use holdfast_locktable::{
     event::{Removal, WaitEnd},
     ids::{SessionEpoch, SessionId, Term},
     mutant,
+    name::Name,
     outcome::{CancelOutcome, Outcome, Rejection},
+    table::RequestState,
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -25,7 +27,8 @@ use crate::{
     endpoint::types::AcquireRequest,
     watch::{
         Attach, CallEnd, Detached, Settled,
-        waits::{CallerId, LOST_GRACE_MS, RequestKey, WaitKey},
+        told::AttemptId,
+        waits::{Caller, CallerId, LOST_GRACE_MS, RequestKey, WaitKey},
     },
 };
 
@@ -41,16 +44,16 @@ enum Standing {
 }
 
 impl Group {
-    pub(super) async fn acquire(&self, request: AcquireRequest) -> GroupResult {
+    pub(super) async fn acquire(&self, attempt: AttemptId, request: AcquireRequest) -> GroupResult {
         let started = Instant::now();
         self.admit_acquire(&request)?;
         if matches!(request.wait, Wait::Try) && self.looks_busy(&request) {
             self.refuse_if_busy(&request).await?;
         }
-        let mut interest = Interest::register(self, &request);
+        let mut interest = Interest::register(self, attempt, &request);
         let result = self.acquire_registered(&request, &mut interest, started).await;
         // Whatever it is, the caller is about to hear it. Only a dropped future detaches.
-        interest.settle();
+        interest.settle(matches!(result, Ok(GroupAnswer::Granted(_))));
         self.parts.metrics.acquired(&request.name, started.elapsed(), &result);
         result
     }
@@ -146,6 +149,11 @@ impl Group {
             Some(session) => Standing::Known(session.epoch),
             None => Standing::Unknown,
         })
+    }
+
+    /// Whether a request holds, as this member's table has it.
+    pub(super) fn request_holds(&self, name: &Name, session: SessionId, request: &RequestId) -> bool {
+        self.locks(|table| matches!(table.request_state(session, name, request), RequestState::Holds { .. }))
     }
 
     /// Whether the session stands here under another epoch than the one just refused.
@@ -244,12 +252,13 @@ struct Interest {
     key: WaitKey,
     request: RequestId,
     caller: CallerId,
+    attempt: AttemptId,
     hear: oneshot::Receiver<CallEnd>,
     settled: bool,
 }
 
 impl Interest {
-    fn register(group: &Group, request: &AcquireRequest) -> Self {
+    fn register(group: &Group, attempt: AttemptId, request: &AcquireRequest) -> Self {
         let (tell, hear) = oneshot::channel();
         let key = WaitKey {
             name: request.name.clone(),
@@ -257,22 +266,28 @@ impl Interest {
             request: RequestKey::from(&request.request),
         };
         let caller = group.next_caller();
-        let attach = Attach { key: key.clone(), request: request.request.clone(), caller, tell };
+        let held = group.request_holds(&request.name, request.session, &request.request);
+        let who = Caller { id: Some(caller), attempt, held };
+        let attach = Attach { key: key.clone(), request: request.request.clone(), caller, who, tell };
         group.parts.fanout.do_send(attach);
-        Self { group: group.clone(), key, request: request.request.clone(), caller, hear, settled: false }
+        let (group, request) = (group.clone(), request.request.clone());
+        Self { group, key, request, caller, attempt, hear, settled: false }
     }
 
-    fn settle(&mut self) {
+    fn settle(&mut self, granted: bool) {
         self.settled = true;
-        self.group.parts.fanout.do_send(Settled { key: self.key.clone(), caller: self.caller });
+        let (key, caller, attempt) = (self.key.clone(), self.caller, self.attempt);
+        self.group.parts.fanout.do_send(Settled { key, caller, attempt, granted });
     }
 }
 
 impl Drop for Interest {
     fn drop(&mut self) {
         if !self.settled {
-            let (key, request, caller) = (self.key.clone(), self.request.clone(), Some(self.caller));
-            self.group.parts.fanout.do_send(Detached { key, request, caller, grace_ms: LOST_GRACE_MS });
+            let (key, request) = (self.key.clone(), self.request.clone());
+            let held = self.group.request_holds(&key.name, key.session, &request);
+            let who = Caller { id: Some(self.caller), attempt: self.attempt, held };
+            self.group.parts.fanout.do_send(Detached { key, request, who, grace_ms: LOST_GRACE_MS });
         }
     }
 }

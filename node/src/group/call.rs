@@ -13,7 +13,10 @@ use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
 use super::proposer::GroupError;
-use crate::endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView};
+use crate::{
+    endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView},
+    watch::told::AttemptId,
+};
 
 /// A verb for the leader of one lock group.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,8 +46,8 @@ pub enum GroupCall {
     },
     /// The home of sessions tells of their ends (at an attached group).
     LearnEnds(Vec<LearnedEnd>),
-    /// Acquire or campaign.
-    Acquire(AcquireRequest),
+    /// Acquire or campaign, on behalf of this call at an endpoint.
+    Acquire(AttemptId, AcquireRequest),
     /// The client of an answered or dropped acquire is gone.
     Detached {
         /// The queue.
@@ -53,6 +56,8 @@ pub enum GroupCall {
         session: SessionId,
         /// Under which request.
         request: RequestId,
+        /// With which call; others of the same request go on.
+        attempt: AttemptId,
     },
     /// Cancel a wait.
     Cancel {

@@ -52,7 +52,7 @@ use crate::{
     snapshot::actor::{Snapshotter, TakeSnapshot},
     watch::{
         Audiences, Detached, WatchFanout,
-        waits::{CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
+        waits::{Caller, CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
     },
 };
 
@@ -155,10 +155,11 @@ impl Group {
             return Err(GroupError::NotLeader { leader: self.leader() });
         }
         match call {
-            GroupCall::Acquire(request) => self.acquire(request).await,
-            GroupCall::Detached { name, session, request } => {
+            GroupCall::Acquire(attempt, request) => self.acquire(attempt, request).await,
+            GroupCall::Detached { name, session, request, attempt } => {
+                let who = Caller { id: None, attempt, held: self.request_holds(&name, session, &request) };
                 let key = WaitKey { name, session, request: RequestKey::from(&request) };
-                self.parts.fanout.do_send(Detached { key, request, caller: None, grace_ms: DETACH_GRACE_MS });
+                self.parts.fanout.do_send(Detached { key, request, who, grace_ms: DETACH_GRACE_MS });
                 Ok(GroupAnswer::Done)
             }
             GroupCall::Locks { kind, prefix, after, limit } => {
@@ -234,7 +235,7 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         GroupCall::Proclaim { name, session, token, value } => {
             Command::Proclaim { name, session, token, value }
         }
-        GroupCall::Acquire(_)
+        GroupCall::Acquire(..)
         | GroupCall::Cancel { .. }
         | GroupCall::Detached { .. }
         | GroupCall::Locks { .. }

@@ -313,6 +313,9 @@ impl Handler<Demoted> for LeaseManager {
     type Result = ();
 
     fn handle(&mut self, _: Demoted, _: &mut Self::Context) {
+        if mutant!("expiry-of-an-earlier-term") {
+            return;
+        }
         self.leases = None;
         let held: Vec<SessionId> = self.held.keys().copied().collect();
         for session in held {

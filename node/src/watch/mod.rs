@@ -1,10 +1,11 @@
-//! The watch fan-out of one group on one member: a thin actor over [`waits`], [`holds`] and [`watchers`].
+//! The watch fan-out of one group on one member: a thin actor over [`waits`] with [`told`], [`holds`] and [`watchers`].
 //!
 //! Applied events come in, in revision order; the one waiter behind a deleted key hears first, then those who follow a hold,
 //! then watchers. Waiting
 //! calls live here, not in a poll loop. It knows no leases and no sockets.
 
 pub mod holds;
+pub mod told;
 pub mod waits;
 pub mod watchers;
 
@@ -21,7 +22,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::{
     holds::{Hold, Holds, Listener},
-    waits::{CallerId, WaitKey, Waits},
+    told::AttemptId,
+    waits::{Caller, CallerId, WaitKey, Waits},
     watchers::{Audience, Filter, Watchers},
 };
 use crate::{
@@ -51,6 +53,8 @@ pub struct Attach {
     pub request: RequestId,
     /// The call.
     pub caller: CallerId,
+    /// For whom, and how its request stood before.
+    pub who: Caller,
     /// Where it listens.
     pub tell: oneshot::Sender<CallEnd>,
 }
@@ -63,6 +67,10 @@ pub struct Settled {
     pub key: WaitKey,
     /// The call.
     pub caller: CallerId,
+    /// The call at the endpoint that hears it.
+    pub attempt: AttemptId,
+    /// Whether it is a grant.
+    pub granted: bool,
 }
 
 /// A call went away without an answer, or an endpoint says that its client did.
@@ -73,8 +81,8 @@ pub struct Detached {
     pub key: WaitKey,
     /// Its request id in full.
     pub request: RequestId,
-    /// The call; `None` where an endpoint reports it after the call was answered.
-    pub caller: Option<CallerId>,
+    /// The call, and how its request stands.
+    pub who: Caller,
     /// How long the request may find another caller, in milliseconds.
     pub grace_ms: u64,
 }
@@ -247,7 +255,7 @@ impl Handler<Attach> for WatchFanout {
     type Result = ();
 
     fn handle(&mut self, call: Attach, _: &mut Self::Context) {
-        self.waits.attach(call.key, call.request, call.caller, call.tell);
+        self.waits.attach(call.key, call.request, call.caller, call.who, call.tell);
     }
 }
 
@@ -255,7 +263,7 @@ impl Handler<Settled> for WatchFanout {
     type Result = ();
 
     fn handle(&mut self, call: Settled, _: &mut Self::Context) {
-        self.waits.settled(&call.key, call.caller);
+        self.waits.settled(&call.key, call.caller, call.attempt, call.granted);
     }
 }
 
@@ -263,7 +271,7 @@ impl Handler<Detached> for WatchFanout {
     type Result = ();
 
     fn handle(&mut self, call: Detached, ctx: &mut Self::Context) {
-        self.waits.detached(call.key, call.request, call.caller, self.clock.now(), call.grace_ms);
+        self.waits.detached(call.key, call.request, call.who, self.clock.now(), call.grace_ms);
         self.rearm(ctx);
     }
 }

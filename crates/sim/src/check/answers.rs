@@ -69,10 +69,10 @@ impl Answers {
         Self { known: BTreeMap::new(), telling }
     }
 
-    /// Takes in what was told since the last call; `applied` is how far any member has come in each group.
-    pub fn hear(&mut self, applied: &BTreeMap<GroupId, u64>) {
+    /// Takes in what was told since the last call; `logged` is how far the log of each group reaches on any disk.
+    pub fn hear(&mut self, logged: &BTreeMap<GroupId, u64>) {
         for Told { asked, end, at_ms } in std::mem::take(&mut *self.telling.0.lock()) {
-            self.known.entry(asked).or_default().told = Some((end, at_ms, applied.clone()));
+            self.known.entry(asked).or_default().told = Some((end, at_ms, logged.clone()));
         }
     }
 
@@ -100,8 +100,8 @@ impl Answers {
         }
         // A repeat that only finds what stands there writes nothing.
         let executed_now = revision == step.applied.revision && !step.applied.events.is_empty();
-        let Some((end, at_ms, applied)) = &known.told else { return };
-        let told_before = applied.get(&step.group).is_some_and(|applied| *applied < step.at.index);
+        let Some((end, at_ms, logged)) = &known.told else { return };
+        let told_before = logged.get(&step.group).is_some_and(|logged| *logged < step.at.index);
         if executed_now && told_before && *end != End::Unknown {
             let sentence = format!(
                 "acquire {sequence} of session {} for {:?} was executed at index {} of group {}, after its client was \

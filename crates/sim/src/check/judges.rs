@@ -10,11 +10,7 @@ use super::{
     Findings, agreement::Agreement, answers::Answers, handover, refusals, rules::Rules, tokens::Tokens,
     tries, watch::Changes,
 };
-use crate::{
-    cluster::Cluster,
-    truth::{self, Truth},
-    workload::Setting,
-};
+use crate::{cluster::Cluster, truth::Truth, workload::Setting};
 
 /// How often, in milliseconds, those checks look that cost as much as reading all tables.
 const LOOK_AT_RULES_EVERY_MS: u64 = 100;
@@ -51,14 +47,16 @@ impl Judges {
     /// Looks at all tables, and at what is new in the logs.
     pub fn look(&mut self, now: u64, cluster: &Cluster) {
         let Self { truth, tokens, answers, changes, setting, findings, .. } = self;
-        let applied: BTreeMap<GroupId, u64> = (cluster.groups())
-            .filter_map(|group| {
-                let members = cluster.members().iter().filter_map(|member| truth::applied(member, group));
-                Some((group, members.max()?))
-            })
-            .collect();
-        answers.hear(&applied);
+        let logged: BTreeMap<GroupId, u64> =
+            cluster.groups().filter_map(|group| Some((group, truth.logged(group, cluster)?))).collect();
+        answers.hear(&logged);
+        let trace = setting.network.trace();
         truth.look(now, cluster, findings, |step| {
+            let (group, index) = (step.group, step.at.index);
+            trace.line(
+                now,
+                format!("group {group} index {index}: {:?} -> {:?}", step.command, step.applied.result),
+            );
             handover::judge(step, findings);
             refusals::judge(step, findings);
             tokens.judge(step, findings);

@@ -8,7 +8,7 @@ use rand::Rng;
 use super::{Act, Plan};
 use crate::{cluster::Cluster, entropy::Dice, network::Node};
 
-/// Deposes the leader of a group in one of four ways; `None` where nobody leads, or too few run.
+/// Deposes the leader of a group in one of five ways; `None` where nobody leads, or too few run.
 pub(super) fn depose(cluster: &Cluster, group: GroupId, dice: &mut Dice) -> Option<Plan> {
     let leads = |(member, replica): (Node, holdfast_node::raft::group::RaftGroup)| {
         replica.leadership().borrow().here.then_some(member)
@@ -17,10 +17,11 @@ pub(super) fn depose(cluster: &Cluster, group: GroupId, dice: &mut Dice) -> Opti
     let others: Vec<Node> = cluster.ids().into_iter().filter(|id| *id != leader).collect();
     let &[one, another] = others.as_slice() else { return None };
     let away = both_ways(leader, &[one, another]);
-    Some(match dice.random_range(0..4) {
+    Some(match dice.random_range(0..5) {
         0 => forgotten(away, [one, another], dice),
         1 => asleep(leader, away, dice),
-        2 => returning((leader, group), away, dice),
+        2 => suspended(leader, away, dice),
+        3 => returning((leader, group), away, dice),
         _ => voted_out(leader, one, another, dice),
     })
 }
@@ -41,6 +42,13 @@ fn asleep(leader: Node, away: Vec<(Node, Node)>, dice: &mut Dice) -> Plan {
     let heal = Act::Later(dice.random_range(1_000..5_000), vec![Act::Heal(away.clone())]);
     let repairs = vec![Act::Cut(away), Act::GoOn(leader), heal];
     (vec![Act::Pause(leader)], dice.random_range(1_250..1_740), repairs)
+}
+
+/// The leader's machine is suspended through an election, and is cut off when it wakes up. By its clock no time has passed:
+/// its lease is not over, and it goes on believing for a while.
+fn suspended(leader: Node, away: Vec<(Node, Node)>, dice: &mut Dice) -> Plan {
+    let (_, lasts, repairs) = asleep(leader, away, dice);
+    (vec![Act::Suspend(leader)], lasts, repairs)
 }
 
 /// The leader is cut off for so long that sessions end by its clock, comes back, and is soon given its office again.

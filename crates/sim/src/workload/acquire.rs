@@ -90,7 +90,6 @@ impl Acquire<'_> {
     pub async fn run(&self, dice: &mut Dice) -> End {
         let call = self.setting.next_call();
         let first_sent = self.setting.world.now();
-        self.session.asks();
         let (client, session) = (self.who.client, Id(self.session.id().get()));
         let lock: Arc<str> = self.wish.name.text().into();
         self.setting.journal.note(Fact::AcquireSent {
@@ -177,6 +176,7 @@ impl Acquire<'_> {
 
     /// One question to one member.
     fn attempt(&self, gone_ms: u64, dice: &mut Dice) -> Attempt {
+        self.session.asks();
         let wait = match self.wish.wait {
             Wait::AtMost(ms) => Wait::AtMost(ms.saturating_sub(gone_ms).max(1)),
             Wait::Try => Wait::Try,

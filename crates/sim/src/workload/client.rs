@@ -20,6 +20,10 @@ use crate::entropy::Dice;
 
 /// Share of the requests that come once more after their end, where they may.
 const ECHOED: f64 = 0.3;
+/// How soon they come, in milliseconds.
+const SOON_MS: u64 = 300;
+/// So many acquires of a session that is over come once more.
+const LAST_ENDED: usize = 4;
 
 /// One client.
 #[derive(Debug)]
@@ -58,9 +62,22 @@ impl Client {
                 next = self.one_lock(&session, sequence, &mut ended).await;
                 pause(self.dice.random_range(0..80)).await;
             }
+            if session.is_over() {
+                self.acquires_once_more(&session, &ended);
+            }
             session.close(&mut self.dice).await;
         }
         self.setting.ends();
+    }
+
+    /// The client counts on its session no more, and the service may still do so for a while, in one group longer than in
+    /// another: its last acquires arrive once more.
+    fn acquires_once_more(&mut self, session: &Session, ended: &[Ended]) {
+        for end in ended.iter().rev().take(LAST_ENDED) {
+            let (dice, end) = (Dice::from_rng(&mut self.dice), end.clone());
+            let (setting, node, most_ms) = (self.setting.clone(), self.who.node, session.ttl_ms());
+            spawn_local(echo::acquire(setting, node, end, most_ms, dice));
+        }
     }
 
     async fn one_lock(&mut self, session: &Session, sequence: u64, ended: &mut Vec<Ended>) -> Next {
@@ -94,7 +111,8 @@ impl Client {
                 let end = Ended { session: session.id(), name: hold.name, sequence, token };
                 if self.dice.random_bool(ECHOED) {
                     let dice = Dice::from_rng(&mut self.dice);
-                    spawn_local(echo::acquire(self.setting.clone(), self.who.node, end.clone(), dice));
+                    let (setting, node) = (self.setting.clone(), self.who.node);
+                    spawn_local(echo::acquire(setting, node, end.clone(), SOON_MS, dice));
                 }
                 ended.push(end);
                 Next::Same

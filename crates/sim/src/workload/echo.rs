@@ -34,9 +34,9 @@ pub struct Ended {
     pub token: Token,
 }
 
-/// The acquire of an ended hold arrives once more.
-pub async fn acquire(setting: Setting, node: Node, ended: Ended, mut dice: Dice) {
-    pause(dice.random_range(0..300)).await;
+/// The acquire of an ended hold arrives once more, within so many milliseconds.
+pub async fn acquire(setting: Setting, node: Node, ended: Ended, within_ms: u64, mut dice: Dice) {
+    pause(dice.random_range(0..within_ms)).await;
     let Ended { session, name, sequence, token } = ended;
     let request = AcquireRequest {
         name: name.clone(),

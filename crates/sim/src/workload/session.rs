@@ -306,9 +306,12 @@ impl Session {
         self.state.lock().held.get(name).map_or(0, |held| held.deadline_ms)
     }
 
-    /// The session is about to be used to ask for a lock.
+    /// The session is about to be used to ask for a lock. A group that meets it with that counts its TTL from there (rule
+    /// R7), so that this is a sign of life.
     pub fn asks(&self) {
-        self.state.lock().first_asked_ms.get_or_insert(self.setting.world.now());
+        let (mut state, now) = (self.state.lock(), self.setting.world.now());
+        state.first_asked_ms.get_or_insert(now);
+        state.last_sent_ms = now;
     }
 
     /// A grant was answered. A group that has acknowledged no keepalive yet may have met the session as early as it first
