@@ -23,7 +23,7 @@ use crate::{
     },
     cluster::Cluster,
     entropy::{self, dice},
-    host::Host,
+    host::{Host, align_task_numbers},
     nemesis::{Nemesis, Spared},
     network::{Network, Node},
     plan::{OTHERS, Plan, Report},
@@ -75,7 +75,7 @@ pub fn run(plan: Plan) -> io::Result<Report> {
     let clock = world.clone();
     thread::Builder::new().stack_size(STACK).name(format!("seed {}", plan.seed)).spawn(move || {
         entropy::seed_this_thread(plan.seed);
-        let report = Run::new(plan, clock).and_then(Run::go);
+        let report = align_task_numbers().and_then(|()| Run::new(plan, clock)).and_then(Run::go);
         // Nobody has given up waiting for a run whose time passes.
         let _ = tell.send(report);
     })?;

@@ -80,6 +80,15 @@ fn a_seed_gives_one_run_in_every_process() {
 }
 
 #[test]
+fn a_seed_gives_the_same_run_behind_others() {
+    catch_panics();
+    for seed in 121..=126 {
+        let report = run(Plan { storm_ms: 3_000, ..Plan::of(seed) }).unwrap();
+        assert_eq!(report.digest, digest(seed), "seed {seed}");
+    }
+}
+
+#[test]
 fn another_seed_gives_another_run() {
     each_gives_one_run(111..=120);
 }

@@ -304,7 +304,7 @@ fn every_refusal_without_a_record_ends_what_went_out_twice_by_name() {
         sent(&mut core, at(200));
         answer(&mut core, sequence, failure(code), at(210));
         assert!(matches!(answered.try_recv(), Ok(Err(_))), "{code}");
-        assert_eq!(kinds(&sent(&mut core, at(210))), ["cancel"], "{code}");
+        assert_eq!(kinds(&sent(&mut core, at(210))).first(), Some(&"cancel"), "{code}");
     }
 }
 
