@@ -9,11 +9,13 @@
 //! - [`life`]: what it does, over and over. [`session`]: one session. [`acquire`]: asking. [`hold`]: what it does with what
 //!   it was granted. [`guard`]: locks and leaderships alike.
 //! - [`watching`]: following all changes.
-//! - [`beliefs`]: what all of them believe, for the checks. [`bound`]: that each call ends in time.
+//! - [`beliefs`]: what all of them believe, for the checks. [`bound`]: that each call ends in time. [`audit`]: whether
+//!   members know what a guard counts on.
 //!
 //! Asks the client what it believes; knows nothing of how it comes to that.
 
 pub mod acquire;
+pub mod audit;
 pub mod beliefs;
 pub mod bound;
 pub mod channels;

@@ -20,6 +20,7 @@ use tokio::task::spawn_local;
 
 use super::{
     acquire,
+    audit::{self, Promise},
     bound::{Thawed, bounded},
     guard::Guard,
 };
@@ -47,6 +48,8 @@ struct Watched {
     guard: Weak<Guard>,
     /// When the lease ends that the guard has named last.
     until: u64,
+    /// The deadline that members were asked about last.
+    audited: u64,
 }
 
 /// One session, for everything that uses it.
@@ -126,7 +129,8 @@ impl Session {
 
     /// A guard is looked at from now on.
     pub fn watch(&self, name: &Name, guard: &Rc<Guard>) {
-        let watched = Watched { name: name.clone(), guard: Rc::downgrade(guard), until: u64::MAX };
+        let watched =
+            Watched { name: name.clone(), guard: Rc::downgrade(guard), until: u64::MAX, audited: 0 };
         self.watched.borrow_mut().push(watched);
         self.look();
     }
@@ -164,6 +168,7 @@ impl Session {
                 let left = u64::try_from(guard.remaining().as_millis()).unwrap_or(u64::MAX);
                 watched.until = now.saturating_add(left).saturating_add(MARGIN_MS);
                 natives.count(&self.setting, self.id, &watched.name, &guard);
+                self.audit(watched, &guard, now.saturating_add(left));
             }
             HoldState::Lost | HoldState::Released => self.hold_lost(&watched.name, &guard),
         }
@@ -175,6 +180,16 @@ impl Session {
             ));
         }
         !told
+    }
+
+    /// The guard's deadline has moved: the members are asked about it.
+    fn audit(&self, watched: &mut Watched, guard: &Guard, deadline_ms: u64) {
+        if watched.audited + LOOK_MS < deadline_ms {
+            watched.audited = deadline_ms;
+            let (name, token) = (watched.name.clone(), guard.token());
+            let promise = Promise { session: self.id, name, token, deadline_ms };
+            spawn_local(audit::audit(self.setting.clone(), self.who.node, promise));
+        }
     }
 
     /// A hold is lost, as its guard says.
