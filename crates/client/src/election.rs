@@ -136,6 +136,11 @@ impl Leadership {
         self.guard.token()
     }
 
+    /// The group that owns the election.
+    pub const fn group(&self) -> u32 {
+        self.guard.group()
+    }
+
     /// The session that leads.
     pub fn session_id(&self) -> SessionId {
         self.guard.session_id()

@@ -60,7 +60,6 @@ pub mod event;
 pub mod ids;
 pub mod invariants;
 pub mod metadata;
-pub mod mutants;
 pub mod name;
 pub mod outcome;
 pub mod route;
@@ -72,3 +71,5 @@ pub mod view;
 
 pub use codec::{decode_proposal, encode_proposal};
 pub use table::{LockTable, Position};
+
+pub use holdfast_mutants::{self as mutants, mutant};

@@ -62,6 +62,9 @@ struct One {
     /// Leave these clients out, by their numbers.
     #[arg(long, value_delimiter = ',')]
     without_clients: Vec<u64>,
+    /// So many processes with the product's own client; as many as usual where it is not said.
+    #[arg(long)]
+    natives: Option<u32>,
     /// Print the whole event log, and what the members log.
     #[arg(long)]
     trace: bool,
@@ -134,9 +137,10 @@ fn again(one: &One) -> io::Result<bool> {
     }
     let usual = Plan::of(one.seed);
     let storm_ms = one.storm_ms.unwrap_or(usual.storm_ms);
+    let natives = one.natives.unwrap_or(usual.natives);
     let set = |numbers: &[u64]| numbers.iter().fold(Spared::default(), |set, number| set.with(*number));
     let (spared_faults, spared_clients) = (set(&one.without_faults), set(&one.without_clients));
-    let report = run(Plan { aloud: one.trace, storm_ms, spared_faults, spared_clients, ..usual })?;
+    let report = run(Plan { aloud: one.trace, storm_ms, natives, spared_faults, spared_clients, ..usual })?;
     println!("seed {} digest {}", report.plan.seed, report.digest);
     show(&report);
     Ok(report.findings.is_empty())
@@ -181,6 +185,7 @@ struct Sum {
     runs: u64,
     virtual_ms: u64,
     acquires: u64,
+    native_grants: u64,
     requests: u64,
     watched: usize,
     answers: usize,
@@ -193,6 +198,7 @@ impl Sum {
         self.runs += 1;
         self.virtual_ms += report.virtual_ms;
         self.acquires += report.acquires;
+        self.native_grants += report.native_grants;
         self.requests += report.requests;
         self.watched += report.watched;
         self.answers += report.answers;
@@ -206,10 +212,12 @@ impl Sum {
             println!("  {line}");
         }
         println!(
-            "{} pairs of command and answer; {} answers compared with the log; {} changes watched; {} entries missed",
+            "{} pairs of command and answer; {} answers compared with the log; {} changes watched; {} native \
+             grants; {} entries missed",
             self.coverage.pairs(),
             self.answers,
             self.watched,
+            self.native_grants,
             self.missed
         );
         println!(
@@ -244,9 +252,10 @@ fn left_out(plan: &Plan) -> String {
 fn show(report: &Report) {
     if report.findings.is_empty() {
         println!(
-            "seed {} is good: {} acquires, {} events, {} faults, {} parcels, {} states compared, {:.1} virtual seconds",
+            "seed {} is good: {} acquires, {} native grants, {} events, {} faults, {} parcels, {} states compared, {:.1} virtual seconds",
             report.plan.seed,
             report.acquires,
+            report.native_grants,
             report.events,
             report.faults,
             report.parcels,

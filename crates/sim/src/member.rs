@@ -24,7 +24,7 @@ use crate::{
     disk::SimDisk,
     entropy::{self, Dice},
     host::Host,
-    network::{Network, Node, Seat, transport::SimTransport},
+    network::{Network, Node, Seat, door, transport::SimTransport},
     time::MemberClock,
 };
 
@@ -131,7 +131,9 @@ impl SimMember {
             let end = match Works::start(config, ground).await {
                 Ok(works) => {
                     let (service, endpoint) = (works.service().clone(), works.endpoint().clone());
-                    let seat = Seat { handle, service, endpoint };
+                    let (door, knocks) = door::open();
+                    tokio::spawn(door::serve(endpoint.clone(), knocks));
+                    let seat = Seat { handle, service, endpoint, door };
                     network.join(member, seat.clone());
                     *tell.lock() = Phase::Running(seat);
                     works.wait_fatal().await

@@ -1,6 +1,8 @@
 //! What is run, and what a run came to.
 
-use crate::{check::Finding, coverage::Coverage, nemesis::Spared, trace::Trace};
+use rand::Rng;
+
+use crate::{check::Finding, coverage::Coverage, entropy::dice, nemesis::Spared, trace::Trace};
 
 /// So many act beside the clients, with the numbers behind theirs: the observer, the operator, the vandal, the one in a
 /// hurry, the one that tries everything, and two watchers.
@@ -17,6 +19,8 @@ pub struct Plan {
     pub lock_groups: u16,
     /// Clients.
     pub clients: u32,
+    /// Processes with the product's own client in them, with the numbers behind those of all others.
+    pub natives: u32,
     /// Locks they fight over; the last of the names is an election.
     pub names: u32,
     /// Milliseconds of storm.
@@ -32,6 +36,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// How many numbers there are for clients of all kinds.
+    #[must_use]
+    pub const fn numbers(&self) -> u32 {
+        self.clients + OTHERS + self.natives
+    }
+
     /// The usual run of a seed; every eighth is calm.
     #[must_use]
     pub fn of(seed: u64) -> Self {
@@ -40,6 +50,7 @@ impl Plan {
             members: 3,
             lock_groups: 2,
             clients: 10,
+            natives: dice(seed, 4).random_range(0..=3),
             names: 5,
             storm_ms: 30_000,
             calm: seed.is_multiple_of(8),
@@ -67,6 +78,8 @@ pub struct Report {
     pub events: u64,
     /// Acquires sent.
     pub acquires: u64,
+    /// Locks that the product's own clients were granted.
+    pub native_grants: u64,
     /// Requests of all kinds that clients sent.
     pub requests: u64,
     /// Changes that watchers were given.

@@ -30,8 +30,14 @@ use crate::{
     time::World,
     trace::Trace,
     workload::{
-        Setting, client::Client, observer, operator, registry::Registry, rush, session::Who, trier, vandal,
-        watcher,
+        Setting,
+        client::Client,
+        native::{beliefs::Beliefs, process::Process},
+        observer, operator,
+        registry::Registry,
+        rush,
+        session::Who,
+        trier, vandal, watcher,
     },
 };
 
@@ -105,6 +111,8 @@ struct Run {
     network: Network,
     cluster: Cluster,
     clients: Host,
+    /// The processes with the product's own client in them.
+    natives: Vec<Process>,
     nemesis: Nemesis,
     setting: Setting,
     /// Locks of the client that is in a hurry.
@@ -144,6 +152,7 @@ impl Run {
             watches: Watches::default(),
             past: Past::default(),
             registry: Registry::default(),
+            natives: Beliefs::default(),
             findings: findings.clone(),
             shared: Arc::default(),
         };
@@ -153,6 +162,7 @@ impl Run {
             network,
             cluster,
             clients: Host::start(seed)?,
+            natives: Vec::new(),
             nemesis: Nemesis::new(dice(seed, 2), trace.clone(), u64::MAX, Spared::default()),
             judges: Judges::new(setting.clone()),
             setting,
@@ -164,18 +174,19 @@ impl Run {
 
     fn go(mut self) -> io::Result<Report> {
         self.cluster.start_all().map_err(|fault| io::Error::other(format!("{fault:?}")))?;
-        self.step_until("begin", BEGIN_MS, |run| run.cluster.ready());
+        self.step_until("begin", BEGIN_MS, |run| run.cluster.ready())?;
         if self.findings.is_empty() {
-            self.storm();
+            self.storm()?;
         }
         if self.findings.is_empty() {
-            self.calm_down();
+            self.calm_down()?;
         }
         Ok(self.report())
     }
 
-    fn storm(&mut self) {
+    fn storm(&mut self) -> io::Result<()> {
         self.start_clients();
+        self.start_natives()?;
         let begin = self.world.now();
         if !self.plan.calm {
             self.nemesis = Nemesis::new(
@@ -187,8 +198,9 @@ impl Run {
         }
         while self.world.now() < begin + self.plan.storm_ms && self.findings.is_empty() {
             self.nemesis.step(self.world.now(), &mut self.cluster, &self.network);
-            self.step();
+            self.step()?;
         }
+        Ok(())
     }
 
     /// Starts the clients, and behind them, in the numbers, everybody else; some may be left out.
@@ -213,50 +225,73 @@ impl Run {
         }
     }
 
-    fn calm_down(&mut self) {
+    /// Starts the processes with the product's own client in them, behind everybody else in the numbers.
+    fn start_natives(&mut self) -> io::Result<()> {
+        let first = self.plan.clients + OTHERS;
+        for number in first..first + self.plan.natives {
+            if self.plan.spared_clients.contains(number.into()) {
+                continue;
+            }
+            let who = Who { client: number, node: CLIENT_NODES + Node::from(number) };
+            let dice = dice(self.plan.seed, 10_000 + u64::from(number));
+            self.natives.push(Process::start(self.setting.clone(), who, dice, self.plan.calm)?);
+        }
+        Ok(())
+    }
+
+    fn calm_down(&mut self) -> io::Result<()> {
         self.nemesis.heal(self.world.now(), &mut self.cluster, &self.network);
-        self.step_until("recovery", BEGIN_MS, |run| run.cluster.ready());
+        self.step_until("recovery", BEGIN_MS, |run| run.cluster.ready())?;
         self.setting.stop();
         self.step_until("end", END_MS, |run| match run.setting.running() {
             0 => Ok(()),
             left => Err(format!("{left} clients have not come to their end")),
-        });
-        self.step_until("rest", REST_MS, |run| rest::at_rest(&run.cluster));
+        })?;
+        self.step_until("rest", REST_MS, |run| rest::at_rest(&run.cluster))?;
         if self.findings.is_empty() {
             self.judges.finish(self.world.now(), &self.cluster);
         }
+        Ok(())
     }
 
     /// A millisecond passes.
-    fn step(&mut self) {
+    fn step(&mut self) -> io::Result<()> {
         self.world.step();
         let now = self.world.now();
         self.network.advance(now);
         self.cluster.step(now);
         self.clients.run(1);
+        self.natives.iter_mut().try_for_each(Process::step)?;
         if now.is_multiple_of(LOOK_EVERY_MS) {
             self.judges.look(now, &self.cluster);
         }
         for panic in PANICS.with(RefCell::take) {
             self.findings.add("panic", now, panic);
         }
+        Ok(())
     }
 
     /// Lets time pass until something is so; that it takes too long is a finding.
-    fn step_until(&mut self, what: &str, limit_ms: u64, so: impl Fn(&Self) -> Result<(), String>) {
+    fn step_until(
+        &mut self,
+        what: &str,
+        limit_ms: u64,
+        so: impl Fn(&Self) -> Result<(), String>,
+    ) -> io::Result<()> {
         let begin = self.world.now();
         while self.findings.is_empty() {
             let Err(missing) = so(self) else {
                 self.trace.line(self.world.now(), format!("{what}: reached"));
-                return;
+                return Ok(());
             };
             if self.world.now() - begin >= limit_ms {
                 let sentence = format!("{what} was not reached within {limit_ms} ms: {missing}");
                 self.findings.add("liveness", self.world.now(), sentence);
-                return;
+                return Ok(());
             }
-            self.step();
+            self.step()?;
         }
+        Ok(())
     }
 
     fn report(self) -> Report {
@@ -268,6 +303,7 @@ impl Run {
             parcels: self.network.delivered(),
             events: self.setting.journal.events(),
             acquires: self.setting.calls(),
+            native_grants: self.setting.natives.grants(),
             requests: self.setting.requests(),
             watched: self.setting.watches.count(),
             answers: self.judges.answers(),

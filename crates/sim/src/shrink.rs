@@ -7,7 +7,7 @@ use std::io;
 
 use crate::{
     nemesis::Spared,
-    plan::{OTHERS, Plan, Report},
+    plan::{Plan, Report},
     run::run,
 };
 
@@ -62,7 +62,7 @@ impl Part {
     /// What is left of it.
     fn all(self, report: &Report) -> Vec<u64> {
         let (most, spared) = match self {
-            Self::Clients => (u64::from(report.plan.clients + OTHERS), report.plan.spared_clients),
+            Self::Clients => (u64::from(report.plan.numbers()), report.plan.spared_clients),
             Self::Faults => (report.faults, report.plan.spared_faults),
         };
         (0..most).filter(|number| !spared.contains(*number)).collect()

@@ -10,5 +10,7 @@ mod parts {
     mod host;
     mod linear;
     mod log;
+    mod native;
     mod watch;
+    mod wire;
 }

@@ -5,6 +5,7 @@ use crate::manifests::{Kind, Member, Workspace};
 use crate::sources::SourceFile;
 
 const PARTITIONER: &str = "holdfast-partitioner";
+const MUTANTS: &str = "holdfast-mutants";
 const LOCKTABLE: &str = "holdfast-locktable";
 const PROTO: &str = "holdfast-proto";
 const CLIENT: &str = "holdfast-client";
@@ -17,15 +18,16 @@ const SIM: &str = "holdfast-sim";
 const TIDY: &str = "holdfast-tidy";
 
 /// Crates without clock, randomness, I/O and threads.
-const PURE: [&str; 2] = [PARTITIONER, LOCKTABLE];
+const PURE: [&str; 3] = [PARTITIONER, MUTANTS, LOCKTABLE];
 
 /// What of ours a crate may build on, and what its tests may use besides. A crate that is not listed is a program on
 /// top: it may use everything but what [`ONLY_IN`] keeps from it.
-const MAY_USE: [(&str, &[&str], &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str], &[&str]); 10] = [
     (PARTITIONER, &[], &[]),
-    (LOCKTABLE, &[PARTITIONER], &[]),
+    (MUTANTS, &[], &[]),
+    (LOCKTABLE, &[PARTITIONER, MUTANTS], &[]),
     (PROTO, &[PARTITIONER], &[]),
-    (CLIENT, &[PROTO, PARTITIONER], &[]),
+    (CLIENT, &[PROTO, PARTITIONER, MUTANTS], &[]),
     (FENCE, &[CLIENT, PROTO], &[]),
     (HISTORY, &[], &[]),
     (FAULTS, &[], &[]),

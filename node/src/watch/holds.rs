@@ -17,7 +17,7 @@ use super::watchers::Audience;
 const FEW: usize = 1_024;
 
 /// One hold of one session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hold {
     /// Whose.
     pub session: SessionId,

@@ -1,5 +1,6 @@
 //! What an answer, a notification or the passing of time does to a session. The other half of [`super::core`].
 
+use holdfast_mutants::mutant;
 use holdfast_proto::v1::{self, session_response::Body};
 
 use super::{
@@ -47,6 +48,7 @@ impl Core {
 
     fn on_keepalive_ack(&mut self, sequence: u64, ack: v1::KeepaliveAck, now: Moment) {
         let Some(sent) = self.pulse.answered(sequence) else { return };
+        let sent = if mutant!("deadline-counted-from-the-answer") { now } else { sent };
         let mut all_answered = true;
         for line in ack.groups {
             let answer = match line.state() {

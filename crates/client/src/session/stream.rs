@@ -3,7 +3,7 @@
 //! Brings what a member says to the session it is for. Does not know what the messages mean, nor when to go elsewhere.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -97,8 +97,8 @@ pub(crate) struct SessionStream {
 
 #[derive(Debug, Default)]
 struct Carried {
-    sessions: HashMap<SessionId, Arc<Shared>>,
-    openings: HashMap<u64, oneshot::Sender<Result<v1::Opened, Error>>>,
+    sessions: BTreeMap<SessionId, Arc<Shared>>,
+    openings: BTreeMap<u64, oneshot::Sender<Result<v1::Opened, Error>>>,
     last_opening: u64,
     ended: Option<Error>,
 }

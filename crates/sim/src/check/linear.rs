@@ -103,10 +103,8 @@ impl Linear {
                 let saw = holder.map_or(Saw::Free, Saw::HeldBy);
                 self.look(lock, *asked, saw, event);
             }
-            Fact::ReleaseEnded { .. }
-            | Fact::SessionSilent { .. }
-            | Fact::HoldLost { .. }
-            | Fact::FencedWrite { .. } => {}
+            Fact::HoldLost { session, lock, token, .. } => self.hold_lost(lock, *session, *token, at),
+            Fact::ReleaseEnded { .. } | Fact::SessionSilent { .. } | Fact::FencedWrite { .. } => {}
         }
     }
 
@@ -117,6 +115,13 @@ impl Linear {
             let until = self.may_end.entry(session).or_default();
             *until = (*until).min(at);
         }
+    }
+
+    /// A hold that was lost may have ended with the lease that was acknowledged last before, although the session lives on
+    /// elsewhere; its client may have noticed later.
+    fn hold_lost(&mut self, lock: &str, session: SessionId, token: u64, at: u64) {
+        let lease = self.may_end.get(&session).map_or(0, |until| until.saturating_sub(DRIFT));
+        self.hold(lock, session, token, |hold| hold.may_end = hold.may_end.min(lease.min(at)));
     }
 
     /// A session may have held a lock from some moment until now although its client was told otherwise.

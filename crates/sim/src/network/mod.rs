@@ -10,12 +10,15 @@
 //! connection breaks that loses a packet for good.
 //!
 //! - [`exchange`]: a question and its answer. [`pipe`]: parcels in order. [`transport`]: what members send with.
+//! - [`wire`]: a connection that carries bytes, as TCP does. [`door`]: where members take such connections.
 //!
 //! Knows neither Raft nor locks.
 
+pub mod door;
 pub mod exchange;
 pub mod pipe;
 pub mod transport;
+pub mod wire;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,6 +31,7 @@ use parking_lot::Mutex;
 use rand::Rng;
 use tokio::runtime::Handle;
 
+use self::door::Door;
 use crate::{entropy::Dice, trace::Trace};
 
 /// A process on the network: members have the numbers of their ids, clients higher ones.
@@ -69,6 +73,8 @@ pub struct Seat {
     pub service: PeerService,
     /// The verbs it offers to clients.
     pub endpoint: Endpoint,
+    /// Where it takes connections.
+    pub door: Door,
 }
 
 /// Work for the receiver; gets `None` where nobody listens.
@@ -80,6 +86,8 @@ struct Parcel {
     kind: &'static str,
     sent: u64,
     lost: bool,
+    /// Whether it is sent again until it arrives.
+    sure: bool,
     work: Work,
 }
 
@@ -193,6 +201,22 @@ impl Network {
 
     /// Sends a parcel; it arrives at `earliest` or later. Answers when.
     fn send(&self, from: Node, to: Node, kind: &'static str, earliest: u64, work: Work) -> u64 {
+        self.dispatch((from, to), kind, earliest, work, false)
+    }
+
+    /// Sends a parcel again and again until it arrives, however long that takes: what would be lost comes late.
+    fn send_surely(&self, from: Node, to: Node, kind: &'static str, earliest: u64, work: Work) -> u64 {
+        self.dispatch((from, to), kind, earliest, work, true)
+    }
+
+    fn dispatch(
+        &self,
+        (from, to): (Node, Node),
+        kind: &'static str,
+        earliest: u64,
+        work: Work,
+        sure: bool,
+    ) -> u64 {
         let mut state = self.state.lock();
         let way = state.way(from, to);
         let (now, jitter, chance) =
@@ -202,7 +226,9 @@ impl Network {
         let at = (now + way.delay_ms.max(1) + jitter + late).max(earliest);
         let number = state.next;
         state.next += 1;
-        state.queue.insert((at, number), Parcel { from, to, kind, sent: now, lost, work });
+        state
+            .queue
+            .insert((at, number), Parcel { from, to, kind, sent: now, lost: lost && !sure, sure, work });
         at
     }
 
@@ -281,7 +307,14 @@ impl Network {
     /// Whether it was held up until its connection broke.
     fn is_too_late(&self, parcel: &Parcel) -> bool {
         let state = self.state.lock();
-        state.way(parcel.from, parcel.to).cut && state.now - parcel.sent >= SILENCE_MS
+        state.way(parcel.from, parcel.to).cut && parcel.is_late(state.now)
+    }
+}
+
+impl Parcel {
+    /// Whether it has been on its way until its connection broke.
+    fn is_late(&self, now: u64) -> bool {
+        !self.sure && now - self.sent >= SILENCE_MS
     }
 }
 
@@ -300,7 +333,7 @@ impl State {
         let (ways, usual) = (&self.ways, self.usual);
         for (way, held) in &mut self.held {
             let cut = ways.get(way).copied().unwrap_or(usual).cut;
-            while held.front().is_some_and(|parcel| !cut || now - parcel.sent >= SILENCE_MS) {
+            while held.front().is_some_and(|parcel| !cut || parcel.is_late(now)) {
                 free.extend(held.pop_front());
             }
         }

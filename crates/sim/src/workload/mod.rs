@@ -7,6 +7,7 @@
 //!   questions.
 //! - [`audit`]: asks whether the service knows what it has acknowledged. [`echo`]: sends again what was answered long ago.
 //!   [`trier`]: tries everything everywhere.
+//! - [`native`]: the product's own client, over the members' own gRPC services.
 //! - [`ask`]: the way to a member. [`registry`]: whose session is whose.
 //!
 //! Clients talk to members over the simulated network, each from an address of its own, and know what a client may know:
@@ -19,6 +20,7 @@ pub mod client;
 pub mod echo;
 pub mod habits;
 pub mod hold;
+pub mod native;
 pub mod observer;
 pub mod operator;
 pub mod registry;
@@ -38,7 +40,7 @@ use std::{
 
 use holdfast_locktable::name::Name;
 
-use self::registry::Registry;
+use self::{native::beliefs::Beliefs, registry::Registry};
 use crate::{
     check::{
         Findings, answers::Telling, fence::Resource, grants::Counts, history::Journal, sessions::Renewals,
@@ -75,6 +77,8 @@ pub struct Setting {
     pub past: Past,
     /// Their sessions.
     pub registry: Registry,
+    /// What the product's own clients believe.
+    pub natives: Beliefs,
     /// What must not be.
     pub findings: Findings,
     /// Numbers of acquires and the end of the run.

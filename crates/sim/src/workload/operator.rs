@@ -54,6 +54,7 @@ async fn force_release(setting: &Setting, node: Node, dice: &mut Dice) {
         let (session, token) = (Id(holder.session.get()), token.0);
         setting.journal.note(Fact::ReleaseSent { client, session, lock, token });
     }
+    setting.natives.force(setting, holder.session, &name, token);
     let verb: Verb<SessionId> = Arc::new(move |endpoint| {
         let (reason, actor) = (REASON.to_owned(), ACTOR.to_owned());
         let request = ForceRelease { name: name.clone(), token, reason, actor };

@@ -12,7 +12,6 @@ use holdfast_history::{Fact, SessionEnd, SessionId as Id, local_deadline};
 use holdfast_locktable::{
     ids::{SessionId, Token},
     metadata::Metadata,
-    mutant,
     name::Name,
 };
 use holdfast_node::endpoint::{
@@ -234,9 +233,6 @@ impl Session {
         let verb: Verb<KeepaliveAck> =
             Arc::new(move |endpoint| Box::pin(async move { endpoint.keepalive(id).await }));
         match ask::ask(&self.setting, self.who.node, member, "keepalive", verb).await {
-            Answer::Done(ack) if mutant!("deadline-counted-from-the-answer") => {
-                self.acknowledged(self.setting.world.now(), &ack.groups);
-            }
             Answer::Done(ack) => self.acknowledged(sent, &ack.groups),
             Answer::No(error) if error.code == ErrorCode::SessionLost => self.end(SessionEnd::Lost),
             Answer::No(_) | Answer::Unknown => {}

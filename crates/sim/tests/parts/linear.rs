@@ -120,3 +120,27 @@ fn a_lapsed_session_gives_way_and_one_that_is_kept_alive_does_not() {
     story.acquire(B, 900, 1_100, End::Granted(2));
     assert_eq!(story.wrong(), 1);
 }
+
+/// The session A holds; its hold's lease is over at 1 s. Then B is granted the lock, and A is renewed in another group.
+fn lives_on(lost: bool) -> Story {
+    let mut story = Story::new();
+    story.acquire(A, 10, 20, End::Granted(1));
+    if lost {
+        // Its process stood still: it notices late.
+        story.note(1_300, Fact::HoldLost { client: 1, session: A, lock: lock(), token: 1 });
+    }
+    story.note(1_310, Fact::KeepaliveAcknowledged { session: A, sent: 1_305 * MS });
+    story.note(1_310, Fact::KeepaliveAcknowledged { session: B, sent: 900 * MS });
+    story.acquire(B, 900, 1_200, End::Granted(2));
+    story
+}
+
+#[test]
+fn a_session_may_outlive_a_hold_that_it_has_lost() {
+    assert_eq!(lives_on(true).wrong(), 0);
+}
+
+#[test]
+fn a_hold_that_was_not_lost_stands_as_long_as_its_session() {
+    assert_eq!(lives_on(false).wrong(), 1);
+}

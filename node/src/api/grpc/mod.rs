@@ -18,4 +18,4 @@ mod server;
 mod status;
 mod stream;
 
-pub use server::{GrpcOptions, GrpcServer, serve};
+pub use server::{GrpcOptions, GrpcServer, serve, serve_connections};

@@ -6,8 +6,10 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
+use futures::Stream;
 use holdfast_proto::v1::{admin_server::AdminServer, lock_server::LockServer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::TcpListener,
     runtime::{Builder, Runtime},
     task::JoinHandle,
@@ -16,7 +18,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::{
     service::Routes,
-    transport::{Server, server::TcpIncoming},
+    transport::{
+        Server,
+        server::{Connected, Router, TcpIncoming},
+    },
 };
 
 use super::{admin_service::AdminService, lock_service::LockService};
@@ -59,8 +64,7 @@ pub struct GrpcServer {
 pub fn serve(endpoint: Endpoint, options: GrpcOptions) -> io::Result<GrpcServer> {
     let address = options.listener.local_addr()?;
     let stopping = CancellationToken::new();
-    let lock = LockServer::new(LockService::new(endpoint.clone(), stopping.clone()));
-    let admin = AdminServer::new(AdminService::new(endpoint));
+    let router = router(endpoint, options.others, stopping.clone());
     let threads = Builder::new_multi_thread().thread_name("grpc").enable_all().build()?;
     // The socket reports to the threads that serve it.
     let listener = options.listener.into_std()?;
@@ -68,16 +72,38 @@ pub fn serve(endpoint: Endpoint, options: GrpcOptions) -> io::Result<GrpcServer>
     let incoming = TcpIncoming::from(TcpListener::from_std(listener)?)
         .with_nodelay(Some(true))
         .with_keepalive(Some(PING));
-    let serving = Server::builder()
+    let serving = router.serve_with_incoming_shutdown(incoming, stopping.clone().cancelled_owned());
+    drop(within);
+    Ok(GrpcServer { address, running: threads.spawn(serving), stopping, threads: Some(threads) })
+}
+
+/// Serves an endpoint on connections of any kind in the runtime of the caller, until there are no more of them and the last
+/// has ended. For processes that have no sockets, as those of a simulation.
+///
+/// # Errors
+/// The stream of connections fails.
+pub async fn serve_connections<C>(
+    endpoint: Endpoint,
+    connections: impl Stream<Item = io::Result<C>>,
+) -> Result<(), tonic::transport::Error>
+where
+    C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
+    let router = router(endpoint, Routes::default(), CancellationToken::new());
+    router.serve_with_incoming(connections).await
+}
+
+/// Both services of an endpoint and whatever else is served beside them.
+fn router(endpoint: Endpoint, others: Routes, stopping: CancellationToken) -> Router {
+    let lock = LockServer::new(LockService::new(endpoint.clone(), stopping));
+    let admin = AdminServer::new(AdminService::new(endpoint));
+    Server::builder()
         .max_concurrent_streams(STREAMS)
         .http2_max_pending_accept_reset_streams(Some(RESETS))
         .http2_max_local_error_reset_streams(Some(RESETS))
         .http2_keepalive_interval(Some(PING))
         .http2_keepalive_timeout(Some(PING))
-        .add_routes(options.others.add_service(lock).add_service(admin))
-        .serve_with_incoming_shutdown(incoming, stopping.clone().cancelled_owned());
-    drop(within);
-    Ok(GrpcServer { address, running: threads.spawn(serving), stopping, threads: Some(threads) })
+        .add_routes(others.add_service(lock).add_service(admin))
 }
 
 impl GrpcServer {

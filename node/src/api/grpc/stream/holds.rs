@@ -3,7 +3,7 @@
 //! A hold is followed only once it has lasted a while, so that short ones cost nothing.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     time::Duration,
 };
 
@@ -34,7 +34,7 @@ pub(super) struct Holds {
     listener: Listener,
     news: UnboundedReceiver<HoldNews>,
     /// Each with the time from which on it is followed.
-    known: HashMap<Hold, Instant>,
+    known: BTreeMap<Hold, Instant>,
     /// Holds that are not followed yet, about in the order of their time. Those that have ended since are still in it.
     young: VecDeque<(Instant, Hold)>,
     tasks: JoinSet<()>,
@@ -43,7 +43,7 @@ pub(super) struct Holds {
 impl Holds {
     pub(super) fn new(endpoint: Endpoint) -> Self {
         let (listener, news) = unbounded_channel();
-        let (known, young) = (HashMap::new(), VecDeque::new());
+        let (known, young) = (BTreeMap::new(), VecDeque::new());
         Self { endpoint, listener, news, known, young, tasks: JoinSet::new() }
     }
 

@@ -9,7 +9,7 @@ mod holds;
 mod outbox;
 mod session;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use futures::Stream;
 use holdfast_locktable::{event::Removal, ids::SessionId};
@@ -76,13 +76,13 @@ struct SessionStream {
     outbox: Outbox,
     tasks: JoinSet<Done>,
     openings: usize,
-    sessions: HashMap<SessionId, CarriedSession>,
+    sessions: BTreeMap<SessionId, CarriedSession>,
     holds: Holds,
 }
 
 impl SessionStream {
     fn new(endpoint: Endpoint, outbox: Outbox) -> Self {
-        let (tasks, sessions) = (JoinSet::new(), HashMap::new());
+        let (tasks, sessions) = (JoinSet::new(), BTreeMap::new());
         Self { holds: Holds::new(endpoint.clone()), endpoint, outbox, tasks, openings: 0, sessions }
     }
 

@@ -1,6 +1,6 @@
 //! One session on a stream: what of its requests is under way, and how much may be.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use holdfast_locktable::ids::SessionId;
 use holdfast_proto::v1::{self, session_request::Body as Ask};
@@ -27,21 +27,21 @@ pub(super) struct Running {
 /// A session that a stream carries.
 pub(super) struct CarriedSession {
     calls: Calls,
-    acquires: HashMap<u64, Running>,
+    acquires: BTreeMap<u64, Running>,
     /// Requests other than acquires that are under way.
     others: usize,
 }
 
 impl CarriedSession {
     pub(super) fn new(endpoint: Endpoint, session: SessionId, outbox: Outbox) -> Self {
-        Self { calls: Calls { endpoint, session, outbox }, acquires: HashMap::new(), others: 0 }
+        Self { calls: Calls { endpoint, session, outbox }, acquires: BTreeMap::new(), others: 0 }
     }
 
     pub(super) fn acquire_done(&mut self, sequence: u64) {
         self.acquires.remove(&sequence);
         if self.acquires.is_empty() {
             // There may be very many sessions that wait for nothing: they keep no room for it.
-            self.acquires = HashMap::new();
+            self.acquires = BTreeMap::new();
         }
     }
 

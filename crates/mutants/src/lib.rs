@@ -5,12 +5,14 @@
 //! build `mutant!` is the constant `false`, and not even the names are in the binary. Knows no fault itself; the list is
 //! `crates/sim/mutants.toml`.
 
+#![no_std]
+
 /// Whether the fault of this name is in force.
 #[cfg(holdfast_mutants)]
 #[macro_export]
 macro_rules! mutant {
     ($name:literal) => {
-        $crate::mutants::is_chosen($name)
+        $crate::is_chosen($name)
     };
 }
 
