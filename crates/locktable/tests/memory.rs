@@ -1,5 +1,8 @@
 //! How much memory a table takes: many sessions with one lock each, counted by the allocator.
 
+// A failing step of a test should panic.
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;

@@ -352,8 +352,8 @@ impl Cluster {
         loop {
             let leader = self.leader_among(group, &running).await;
             match self.members[&leader].group(group).propose(command.clone()).await {
-                Ok(Reply::Meta(result)) => return drop(result.unwrap()),
-                Ok(Reply::Lock { result, .. }) => return drop(result.unwrap()),
+                Ok(Reply::Meta(result)) => return assert!(result.is_ok(), "{result:?}"),
+                Ok(Reply::Lock { result, .. }) => return assert!(result.is_ok(), "{result:?}"),
                 Ok(Reply::Nothing) => panic!("the command was not applied"),
                 Err(err) if err.not_executed() => {}
                 Err(_) if self.was_executed(group, &running, &command).await => return,
