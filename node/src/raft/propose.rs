@@ -205,7 +205,8 @@ async fn propose_batch(
         .map(|pending| (pending.payload, Waiting { answer: pending.answer, _permit: pending.permit }))
         .unzip();
     let mut answers = match raft.client_write_many(payloads).await {
-        Ok(answers) => answers,
+        // The stream ends behind its first fatal error, and panics when it is asked once more.
+        Ok(answers) => answers.fuse(),
         Err(_) => {
             for one in waiting {
                 one.answer.send(Err(ProposeError::Stopped)).ok();
