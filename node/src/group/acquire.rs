@@ -26,7 +26,7 @@ use super::{
 use crate::{
     endpoint::types::AcquireRequest,
     watch::{
-        Attach, CallEnd, Detached, Settled,
+        Attach, CallEnd, Detached, OnceNotGivenUp, Settled,
         told::AttemptId,
         waits::{Caller, CallerId, LOST_GRACE_MS, RequestKey, WaitKey},
     },
@@ -51,6 +51,7 @@ impl Group {
             self.refuse_if_busy(&request).await?;
         }
         let mut interest = Interest::register(self, attempt, &request);
+        self.until_not_given_up(&interest).await;
         let result = self.acquire_registered(&request, &mut interest, started).await;
         // Whatever it is, the caller is about to hear it. Only a dropped future detaches.
         interest.settle(matches!(result, Ok(GroupAnswer::Granted(_))));
@@ -71,6 +72,16 @@ impl Group {
                 self.wait(request, interest, started).await
             }
             other => Err(GroupError::Fatal(format!("an acquire was answered with {other:?}"))),
+        }
+    }
+
+    /// A request that nobody came back for may be under its cancel: nothing is proposed for it until that is decided.
+    async fn until_not_given_up(&self, interest: &Interest) {
+        if self.parts.giving_up.any() {
+            let (tell, over) = oneshot::channel();
+            self.parts.fanout.do_send(OnceNotGivenUp { key: interest.key.clone(), tell });
+            // A fan-out that has gone gives nothing up.
+            let _ = over.await;
         }
     }
 

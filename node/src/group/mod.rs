@@ -52,6 +52,7 @@ use crate::{
     snapshot::actor::{Snapshotter, TakeSnapshot},
     watch::{
         Audiences, Detached, WatchFanout,
+        give_ups::Intent,
         waits::{Caller, CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
     },
 };
@@ -70,6 +71,8 @@ pub struct Parts {
     pub fanout: Addr<WatchFanout>,
     /// Who listens to it here.
     pub audiences: Audiences,
+    /// Whether its fan-out is giving up requests.
+    pub giving_up: Intent,
     /// Its snapshotter.
     pub snapshotter: Addr<Snapshotter>,
     /// Commands into its log.

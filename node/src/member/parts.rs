@@ -47,7 +47,7 @@ use crate::{
         actor::{Snapshotter, SnapshotterOptions},
         catalog::SnapshotCatalog,
     },
-    watch::{Audiences, WatchFanout},
+    watch::{Audiences, WatchFanout, give_ups::Intent},
 };
 
 /// Where the partition map is put for everybody to see.
@@ -150,7 +150,8 @@ impl Shared {
         let lease = LeaseManager::new(proposer.clone(), clock.clone(), metrics.clone());
         let lease = self.host.spawn_actor(Role::Lease, lease);
         let audiences = Audiences::default();
-        let fanout = WatchFanout::new(proposer.clone(), clock.clone(), audiences.clone());
+        let giving_up = Intent::default();
+        let fanout = WatchFanout::new(proposer.clone(), clock.clone(), audiences.clone(), giving_up.clone());
         let fanout = self.host.spawn_actor(Role::Watch, fanout);
         let (to_lease, to_fanout) = (lease.clone(), fanout.clone());
         let sink = GroupSink::new(id, to_lease, to_fanout, metrics.clone(), clock.clone(), audiences.clone());
@@ -160,8 +161,19 @@ impl Shared {
         proposer.bind(raft.clone());
         let snapshotter = self.start_snapshotter(number, &raft)?;
         let (outward, home_of) = (self.outward(), self.home_of());
-        let parts =
-            Parts { raft, lease, fanout, audiences, snapshotter, proposer, clock, metrics, outward, home_of };
+        let parts = Parts {
+            raft,
+            lease,
+            fanout,
+            audiences,
+            giving_up,
+            snapshotter,
+            proposer,
+            clock,
+            metrics,
+            outward,
+            home_of,
+        };
         Ok((Group::new(parts), sink))
     }
 

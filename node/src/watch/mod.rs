@@ -4,6 +4,7 @@
 //! then watchers. Waiting
 //! calls live here, not in a poll loop. It knows no leases and no sockets.
 
+pub mod give_ups;
 pub mod holds;
 pub mod told;
 pub mod waits;
@@ -21,6 +22,7 @@ use holdfast_locktable::{
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
+    give_ups::{GiveUps, Intent},
     holds::{Hold, Holds, Listener},
     told::AttemptId,
     waits::{Caller, CallerId, WaitKey, Waits},
@@ -86,6 +88,21 @@ pub struct Detached {
     /// How long the request may find another caller, in milliseconds.
     pub grace_ms: u64,
 }
+
+/// A call has attached while requests were being given up: it goes on once its own is not.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct OnceNotGivenUp {
+    /// The wait.
+    pub key: WaitKey,
+    /// Where it listens.
+    pub tell: oneshot::Sender<()>,
+}
+
+/// A grace has ended. It stands in line behind the calls that attached before.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+struct GraceEnded;
 
 /// What applying entries changed: events for watchers, facts for waiting calls.
 #[derive(Debug, Message)]
@@ -153,6 +170,8 @@ pub struct WatchFanout {
     clock: Clock,
     leading: bool,
     waits: Waits<oneshot::Sender<CallEnd>>,
+    intent: Intent,
+    give_ups: GiveUps,
     holds: Holds,
     watchers: Watchers,
     timer: Option<(Moment, SpawnHandle)>,
@@ -160,10 +179,11 @@ pub struct WatchFanout {
 
 impl WatchFanout {
     /// A fan-out to which nobody listens yet.
-    pub fn new(proposer: Proposer, clock: Clock, audiences: Audiences) -> Self {
+    pub fn new(proposer: Proposer, clock: Clock, audiences: Audiences, intent: Intent) -> Self {
         let (waits, holds) = (Waits::default(), Holds::new(audiences.followers));
         let watchers = Watchers::new(audiences.watchers);
-        Self { proposer, clock, leading: false, waits, holds, watchers, timer: None }
+        let give_ups = GiveUps::new(intent.clone());
+        Self { proposer, clock, leading: false, waits, intent, give_ups, holds, watchers, timer: None }
     }
 
     fn rearm(&mut self, ctx: &mut Context<Self>) {
@@ -176,8 +196,8 @@ impl WatchFanout {
         }
         let handle = ctx.run_later(self.clock.now().until(next), |actor, ctx| {
             actor.timer = None;
-            actor.give_up_abandoned(ctx);
-            actor.rearm(ctx);
+            actor.intent.begin();
+            ctx.address().do_send(GraceEnded);
         });
         self.timer = Some((next, handle));
     }
@@ -192,7 +212,8 @@ impl WatchFanout {
 
     /// Cancels an abandoned wait. What is not agreed on is tried again: the leader may stay the same, and then nobody else
     /// would.
-    fn give_up(&self, key: WaitKey, request: RequestId, ctx: &mut Context<Self>) {
+    fn give_up(&mut self, key: WaitKey, request: RequestId, ctx: &mut Context<Self>) {
+        self.give_ups.begin(key.clone());
         let cancel = Cancel {
             name: key.name.clone(),
             session: key.session,
@@ -202,14 +223,17 @@ impl WatchFanout {
         };
         let proposer = self.proposer.clone();
         let work = async move { proposer.propose(Command::Cancel(cancel)).await };
-        let done = work.into_actor(self).map(move |result, actor: &mut Self, ctx| match result {
-            Ok(_) | Err(GroupError::Rejected(_)) => {}
-            Err(error) => {
-                tracing::debug!(group = %actor.proposer.group(), %error, "an abandoned wait was not cancelled");
-                // Without leadership the next leader times the wait anew.
-                if actor.leading {
-                    actor.waits.given_up_in_vain(key, request, actor.clock.now());
-                    actor.rearm(ctx);
+        let done = work.into_actor(self).map(move |result, actor: &mut Self, ctx| {
+            actor.give_ups.end(&key);
+            match result {
+                Ok(_) | Err(GroupError::Rejected(_)) => {}
+                Err(error) => {
+                    tracing::debug!(group = %actor.proposer.group(), %error, "an abandoned wait was not cancelled");
+                    // Without leadership the next leader times the wait anew.
+                    if actor.leading {
+                        actor.waits.given_up_in_vain(key, request, actor.clock.now());
+                        actor.rearm(ctx);
+                    }
                 }
             }
         });
@@ -272,6 +296,24 @@ impl Handler<Detached> for WatchFanout {
 
     fn handle(&mut self, call: Detached, ctx: &mut Self::Context) {
         self.waits.detached(call.key, call.request, call.who, self.clock.now(), call.grace_ms);
+        self.rearm(ctx);
+    }
+}
+
+impl Handler<OnceNotGivenUp> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, call: OnceNotGivenUp, _: &mut Self::Context) {
+        self.give_ups.once_over(&call.key, call.tell);
+    }
+}
+
+impl Handler<GraceEnded> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, _: GraceEnded, ctx: &mut Self::Context) {
+        self.give_up_abandoned(ctx);
+        self.intent.end();
         self.rearm(ctx);
     }
 }
