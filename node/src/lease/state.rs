@@ -83,7 +83,6 @@ struct Lease {
     deadline: Moment,
     /// Where the timer set holds it; at or before the deadline, but for the pause after an expiry that failed.
     timer: Moment,
-    heard: Moment,
     mark: Mark,
     expiring: bool,
     stopped: bool,
@@ -168,8 +167,6 @@ impl Leases {
             ttl_ms: known.ttl_ms,
             deadline,
             timer: deadline,
-            // A marked session counts as silent for what it has used of its TTL.
-            heard: Moment(now.0.saturating_sub(known.ttl_ms - left_ms)),
             mark: if known.marked_ms.is_some() { Mark::Stands } else { Mark::None },
             expiring: false,
             stopped: known.renewal_stopped,
@@ -264,7 +261,6 @@ impl Leases {
         if lease.expiring {
             return Heard::Expiring;
         }
-        lease.heard = lease.heard.max(at);
         lease.deadline = lease.deadline.max(at.plus_ms(lease.ttl_ms));
         if lease.mark != Mark::None {
             Heard::Marked { epoch: lease.epoch }
@@ -340,7 +336,9 @@ impl Leases {
     /// Marks the next silent sessions, one batch at a time; after the last one it pauses.
     fn mark_silent(&mut self, now: Moment) -> Option<Action> {
         let after = self.marked_to.map_or(Bound::Unbounded, Bound::Excluded);
-        let quiet = |lease: &Lease| !lease.expiring && now.since_ms(lease.heard) > lease.ttl_ms / 2;
+        // Silent for more than half its TTL. One that was marked before a change of leaders counts as silent since then.
+        let awaited_ms = |lease: &Lease| lease.ttl_ms - lease.ttl_ms / 2;
+        let quiet = |lease: &Lease| !lease.expiring && lease.deadline.since_ms(now) < awaited_ms(lease);
         let rest = self.leases.range_mut((after, Bound::Unbounded)).filter(|(_, lease)| quiet(lease));
         let mark = |(session, lease): (&SessionId, &mut Lease)| {
             lease.mark = Mark::Proposed;
