@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use self::{holds::Holds, outbox::Outbox, session::CarriedSession};
+use self::{calls::Calls, holds::Holds, outbox::Outbox, session::CarriedSession};
 use super::input;
 use crate::{
     endpoint::{ApiError, Endpoint, ErrorCode, types::SessionOpened},
@@ -149,10 +149,8 @@ impl SessionStream {
         }
     }
 
-    fn carry(&mut self, session: SessionId) -> &mut CarriedSession {
-        let (endpoint, outbox) = (&self.endpoint, &self.outbox);
-        let new = || CarriedSession::new(endpoint.clone(), session, outbox.clone());
-        self.sessions.entry(session).or_insert_with(new)
+    fn carry(&mut self, session: SessionId) {
+        self.sessions.entry(session).or_default();
     }
 
     async fn tell(&self, hold: &Hold, reason: Removal) {
@@ -228,7 +226,8 @@ impl SessionStream {
     fn take(&mut self, session: u64, sequence: u64, ask: Ask) -> Result<(), ApiError> {
         let id = input::session(session)?;
         let carried = self.sessions.get_mut(&id).ok_or_else(|| not_carried(id))?;
-        carried.take(sequence, ask, &mut self.tasks)
+        let calls = Calls { endpoint: self.endpoint.clone(), session: id, outbox: self.outbox.clone() };
+        carried.take(calls, sequence, ask, &mut self.tasks)
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_locktable::ids::SessionId;
 use holdfast_proto::v1::{self, session_request::Body as Ask};
 use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::{Done, calls::Calls, outbox::Outbox};
-use crate::endpoint::{ApiError, Endpoint, ErrorCode};
+use super::{Done, calls::Calls};
+use crate::endpoint::{ApiError, ErrorCode};
 
 /// Most acquires of one session under way; more are `too_many_outstanding`.
 const MAX_ACQUIRES: usize = 256;
@@ -24,34 +23,50 @@ pub(super) struct Running {
     pub(super) cut_off: CancellationToken,
 }
 
-/// A session that a stream carries.
-pub(super) struct CarriedSession {
-    calls: Calls,
+/// A session that a stream carries. Most have nothing under way, and keep no room for it.
+#[derive(Default)]
+pub(super) struct CarriedSession(Option<Box<UnderWay>>);
+
+#[derive(Default)]
+struct UnderWay {
     acquires: BTreeMap<u64, Running>,
-    /// Requests other than acquires that are under way.
+    /// Requests other than acquires.
     others: usize,
 }
 
 impl CarriedSession {
-    pub(super) fn new(endpoint: Endpoint, session: SessionId, outbox: Outbox) -> Self {
-        Self { calls: Calls { endpoint, session, outbox }, acquires: BTreeMap::new(), others: 0 }
-    }
-
     pub(super) fn acquire_done(&mut self, sequence: u64) {
-        self.acquires.remove(&sequence);
-        if self.acquires.is_empty() {
-            // There may be very many sessions that wait for nothing: they keep no room for it.
-            self.acquires = BTreeMap::new();
-        }
+        self.with(|under_way| {
+            under_way.acquires.remove(&sequence);
+        });
     }
 
-    pub(super) const fn call_done(&mut self) {
-        self.others = self.others.saturating_sub(1);
+    pub(super) fn call_done(&mut self) {
+        self.with(|under_way| under_way.others = under_way.others.saturating_sub(1));
     }
 
     /// Begins to carry out a request, in a task.
     pub(super) fn take(
         &mut self,
+        calls: Calls,
+        sequence: u64,
+        ask: Ask,
+        tasks: &mut JoinSet<Done>,
+    ) -> Result<(), ApiError> {
+        self.with(|under_way| under_way.take(calls, sequence, ask, tasks))
+    }
+
+    fn with<T>(&mut self, change: impl FnOnce(&mut UnderWay) -> T) -> T {
+        let result = change(self.0.get_or_insert_default());
+        self.0.take_if(|under_way| under_way.acquires.is_empty() && under_way.others == 0);
+        result
+    }
+}
+
+impl UnderWay {
+    fn take(
+        &mut self,
+        calls: Calls,
         sequence: u64,
         ask: Ask,
         tasks: &mut JoinSet<Done>,
@@ -60,9 +75,8 @@ impl CarriedSession {
             let text = format!("the session has {MAX_CALLS} requests under way; wait for answers");
             return Err(ApiError::new(ErrorCode::Overloaded, text));
         }
-        let calls = self.calls.clone();
         match ask {
-            Ask::Acquire(acquire) => return self.take_acquire(sequence, acquire, tasks),
+            Ask::Acquire(acquire) => return self.take_acquire(calls, sequence, acquire, tasks),
             Ask::Cancel(cancel) => {
                 let running = self.acquires.get(&cancel.acquire_sequence).cloned();
                 tasks.spawn(calls.cancel(sequence, cancel, running));
@@ -86,6 +100,7 @@ impl CarriedSession {
 
     fn take_acquire(
         &mut self,
+        calls: Calls,
         sequence: u64,
         acquire: v1::Acquire,
         tasks: &mut JoinSet<Done>,
@@ -102,7 +117,7 @@ impl CarriedSession {
         let (tell, answered) = watch::channel(false);
         let cut_off = CancellationToken::new();
         self.acquires.insert(sequence, Running { answered, cut_off: cut_off.clone() });
-        tasks.spawn(self.calls.clone().acquire(sequence, acquire, tell, cut_off));
+        tasks.spawn(calls.acquire(sequence, acquire, tell, cut_off));
         Ok(())
     }
 }
