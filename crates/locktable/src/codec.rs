@@ -2,12 +2,12 @@
 //!
 //! A snapshot also carries a checksum, and is checked against all invariants before it is used. In version 1 the checksum
 //! does not cover the version; from version 2 on it must, as the last byte, so that another version is told from a damaged
-//! one. Version 2 adds sessions without a lease; version 1, which is read, has none. Equal states have equal bytes. Knows
+//! one. Version 2 adds sessions without a lease, version 3 moves; both earlier ones are read. Equal states have equal bytes. Knows
 //! nothing of where the bytes lie.
 
 use alloc::vec::Vec;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     command::Proposal,
@@ -19,11 +19,15 @@ use crate::{
 /// First byte of a proposal.
 pub const PROPOSAL_VERSION: u8 = 1;
 /// First byte of a snapshot.
-pub const SNAPSHOT_VERSION: u8 = 2;
+pub const SNAPSHOT_VERSION: u8 = 3;
 /// The version without a checksum over itself.
 const FIRST_VERSION: u8 = 1;
-/// What version 1 lacks at its end: an empty map.
-const NO_ABSENT: u8 = 0;
+/// The version without moves.
+const SECOND_VERSION: u8 = 2;
+/// What version 1 lacks at its end: an empty map, and what version 2 lacks.
+const NO_ABSENT: [u8; 6] = [0; 6];
+/// What version 2 lacks at its end: two move numbers, two ranges on their way, and a list of those that came.
+const NO_MOVES: [u8; 5] = [0; 5];
 
 /// Why bytes are no proposal, or no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +61,7 @@ pub enum DecodeError {
 }
 
 /// A fingerprint of a whole state: equal for equal states. Against accidents, not against malice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub u64);
 
 /// The bytes of a proposal as they go into the log.
@@ -98,7 +102,8 @@ impl LockTable {
         };
         check_snapshot(*found, u32::from_le_bytes(*crc), body)?;
         let state: State = match *found {
-            FIRST_VERSION => parse(&[body, &[NO_ABSENT]].concat())?,
+            FIRST_VERSION => parse(&[body, &NO_ABSENT].concat())?,
+            SECOND_VERSION => parse(&[body, &NO_MOVES].concat())?,
             _ => parse(body)?,
         };
         let mut table = Self::from_state(state);

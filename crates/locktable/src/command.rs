@@ -10,8 +10,10 @@ use holdfast_partitioner::{GroupId, MapEpoch, Range};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ids::{Revision, SessionEpoch, SessionId, Term, Token},
+    codec::Digest,
+    ids::{MoveNumber, Revision, SessionEpoch, SessionId, Term, Token},
     metadata::Metadata,
+    moved::Moved,
     name::Name,
     txn::Txn,
 };
@@ -140,6 +142,24 @@ pub enum Command {
         /// The cancel.
         cancel: Cancel,
     },
+    /// At the source of a move: the range is sealed. Until `Unseal` or `Drop` nothing in it changes (rule R16).
+    Seal(Seal),
+    /// At the source: the move was given up, the range is open again.
+    Unseal {
+        /// The move.
+        move_number: MoveNumber,
+    },
+    /// At the destination: a part of what was exported, kept apart until `Activate`.
+    Import(Import),
+    /// At the destination: the meta group has decided, the imported range is owned.
+    Activate(Activate),
+    /// At the destination: the move was given up, what was imported goes.
+    Discard {
+        /// The move.
+        move_number: MoveNumber,
+    },
+    /// At the source: the meta group has decided and the destination owns the range; what is left of it here goes.
+    Drop(DropRange),
 }
 
 /// One session that a group meets for the first time.
@@ -161,6 +181,61 @@ pub struct Own {
     /// The map epoch the ranges were taken from.
     pub map_epoch: MapEpoch,
     /// What the group owns.
+    pub ranges: Vec<Range>,
+}
+
+/// Seals a range for a move. Refused (`StaleTerm`) in an entry of another term, as the leader says what sessions have left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    /// The move.
+    pub move_number: MoveNumber,
+    /// What moves.
+    pub range: Range,
+    /// The term in which the leader proposed it. From then on it acknowledges nothing for sessions with keys of the range
+    /// (rule R17).
+    pub term: Term,
+    /// Milliseconds that sessions with keys of the range had left then; others have their TTL.
+    pub left: Vec<(SessionId, SessionEpoch, u64)>,
+}
+
+/// A part of an import, in the order in which it was exported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// The move.
+    pub move_number: MoveNumber,
+    /// Which try of it, from 1: a later one begins the import anew, an earlier one is refused.
+    pub attempt: u64,
+    /// What moves.
+    pub range: Range,
+    /// The number of this part, from 0.
+    pub part: u32,
+    /// What it brings.
+    pub moved: Vec<Moved>,
+    /// In the last part: the source's revision when it sealed the range.
+    pub last: Option<Revision>,
+}
+
+/// Makes an import the group's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activate {
+    /// The move.
+    pub move_number: MoveNumber,
+    /// Fingerprint of the import that was reported as complete before the decision.
+    pub digest: Digest,
+    /// The map's epoch since the decision.
+    pub map_epoch: MapEpoch,
+    /// What the group owns since the decision, the range included.
+    pub ranges: Vec<Range>,
+}
+
+/// Takes what is left of a range that has moved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DropRange {
+    /// The move.
+    pub move_number: MoveNumber,
+    /// The map's epoch since the decision.
+    pub map_epoch: MapEpoch,
+    /// What the group owns since the decision.
     pub ranges: Vec<Range>,
 }
 

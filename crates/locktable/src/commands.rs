@@ -3,22 +3,28 @@
 
 pub(crate) mod ack_end;
 pub(crate) mod acquire;
+pub(crate) mod activate;
 pub(crate) mod attach_session;
 pub(crate) mod cancel;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 mod contact;
+pub(crate) mod discard;
+pub(crate) mod drop_range;
 pub(crate) mod end_session;
 pub(crate) mod expire_sessions;
 pub(crate) mod force_release;
 pub(crate) mod forget_ends;
+pub(crate) mod import;
 pub(crate) mod learn_ends;
 pub(crate) mod open_session;
 pub(crate) mod own;
 pub(crate) mod proclaim;
 pub(crate) mod release;
 mod remove_session;
+pub(crate) mod seal;
 pub(crate) mod txn;
+pub(crate) mod unseal;
 
 /// Shortest TTL of a session in milliseconds.
 pub(crate) const MIN_TTL_MS: u64 = 1_000;

@@ -1,7 +1,7 @@
 //! What happened: changes of keys for watchers and histories, and facts for the leader's actors.
 
 use bytes::Bytes;
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, Range};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -150,6 +150,24 @@ pub enum Fact {
     Cleared {
         /// The session.
         session: SessionId,
+    },
+    /// A session came with a range from another group, or was known here and came with a later deadline.
+    SessionArrived {
+        /// The session.
+        session: SessionId,
+        /// Its epoch.
+        epoch: SessionEpoch,
+        /// TTL in milliseconds.
+        ttl_ms: u64,
+        /// Milliseconds it has left at least.
+        left_ms: u64,
+        /// Whether it is renewed no more.
+        renewal_stopped: bool,
+    },
+    /// Keys of a range went to another group, with their waits and holds: whoever listens for them here asks there.
+    RangeLeft {
+        /// The range.
+        range: Range,
     },
     /// A wait began.
     Waiting {

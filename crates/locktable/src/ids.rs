@@ -98,6 +98,17 @@ impl fmt::Display for Revision {
 /// A fencing token: the create revision of the holder's key. Strictly grows per lock name, for ever.
 pub type Token = Revision;
 
+/// Number of a move of a range between groups, counted by the meta group from 1 (rule R18).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MoveNumber(pub u64);
+
+impl fmt::Display for MoveNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// A Raft term, as the entry that carries a command was appended under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

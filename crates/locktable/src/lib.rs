@@ -60,6 +60,7 @@ pub mod event;
 pub mod ids;
 pub mod invariants;
 pub mod metadata;
+pub mod moved;
 pub mod name;
 pub mod outcome;
 pub mod route;

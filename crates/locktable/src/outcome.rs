@@ -6,8 +6,9 @@ use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    codec::Digest,
     event::{Event, Fact},
-    ids::{Revision, SessionEpoch, SessionId, Token},
+    ids::{MoveNumber, Revision, SessionEpoch, SessionId, Token},
     metadata::Metadata,
     txn::TxnOutcome,
 };
@@ -87,6 +88,23 @@ pub enum Outcome {
     },
     /// What a transaction read and wrote.
     Txn(TxnOutcome),
+    /// A range is sealed.
+    Sealed {
+        /// The group's revision: no token that it has handed out is higher.
+        revision: Revision,
+    },
+    /// A part of an import is in, or was before.
+    Imported {
+        /// The part that is expected next; of no meaning once the import is complete.
+        next: u32,
+        /// Fingerprint of everything imported, once the import is complete.
+        complete: Option<Digest>,
+    },
+    /// An imported range is owned.
+    Activated {
+        /// The group's revision: no token of the source is higher.
+        revision: Revision,
+    },
 }
 
 /// How a cancel found the request.
@@ -159,7 +177,7 @@ pub enum Rejection {
     /// The name's range is sealed for a move.
     Sealed {
         /// The move's number.
-        move_number: u64,
+        move_number: MoveNumber,
     },
     /// The entry carries a decision of another term's leader.
     StaleTerm,
@@ -176,6 +194,23 @@ pub enum Rejection {
     InvalidTxn(crate::txn::TxnError),
     /// A value outside its bounds that the endpoint should have refused.
     OutOfBounds(crate::outcome::Bound),
+    /// A step of a move that is over here, or was never begun: lower numbers and attempts are refused for ever (rule R18).
+    StaleMove {
+        /// The highest number that this group has seen.
+        highest: MoveNumber,
+    },
+    /// Another move has this group as its source or destination; there is one at a time.
+    MoveUnderWay {
+        /// Its number.
+        move_number: MoveNumber,
+    },
+    /// A part of an import came before its predecessors.
+    ImportOutOfOrder {
+        /// The part that is expected.
+        next: u32,
+    },
+    /// There is no complete import of this number and digest to activate, or no sealed range of this number to drop.
+    NotPrepared,
 }
 
 /// Which bound was broken.

@@ -4,8 +4,10 @@
 //! know why an entry was proposed, when, or who is listening. Reads are in `read`; what each command does is in `commands`.
 
 mod changes;
+mod export;
 mod history;
 mod index;
+mod moves;
 mod ownership;
 mod queue;
 mod rare;
@@ -20,6 +22,7 @@ use holdfast_partitioner::GroupId;
 pub(crate) use self::{
     changes::{Changes, queue_for},
     index::Index,
+    moves::{Arriving, Incoming, Sealed},
     queue::Slot,
     requests::{Earlier, Requests},
     state::{Absent, Key, Pending, Place, Role, Session, State},
@@ -119,6 +122,12 @@ impl LockTable {
             Command::AttachCancel { epoch, attach, cancel } => {
                 commands::cancel::apply_first(self, changes, *epoch, attach, cancel)
             }
+            Command::Seal(seal) => commands::seal::apply(self, changes, seal),
+            Command::Unseal { move_number } => commands::unseal::apply(self, *move_number),
+            Command::Import(import) => commands::import::apply(self, import),
+            Command::Activate(activate) => commands::activate::apply(self, changes, activate),
+            Command::Discard { move_number } => commands::discard::apply(self, *move_number),
+            Command::Drop(dropped) => commands::drop_range::apply(self, changes, dropped),
         }
     }
 
@@ -129,12 +138,23 @@ impl LockTable {
 
     /// Whether this group may change the queue `name`.
     pub fn owns(&self, name: &Name) -> Result<(), Rejection> {
-        self.state.ownership.check(name.internal())
+        self.check_range(name.internal())
     }
 
     /// Whether this group may change the key: by its lock's name, or by the whole key as a name.
     pub fn owns_key(&self, key: &[u8]) -> Result<(), Rejection> {
-        self.state.ownership.check(&route::of_key(key))
+        self.check_range(&route::of_key(key))
+    }
+
+    /// Whether the name belongs to what this group has, though it may be sealed.
+    pub(crate) fn holds_range_of(&self, name: &Name) -> bool {
+        self.state.ownership.check(name.internal()).is_ok()
+    }
+
+    /// As [`LockTable::owns`], for a name in its internal form.
+    pub(crate) fn check_range(&self, internal: &str) -> Result<(), Rejection> {
+        self.state.moves.check(internal)?;
+        self.state.ownership.check(internal)
     }
 
     /// The revision of the next entry that changes keys.

@@ -24,8 +24,10 @@ pub(crate) fn apply(
     }
     match known.role {
         Role::Home { .. } => {}
+        Role::Attached { home } if home == table.state.group => return Err(lost),
         Role::Attached { .. } => return Err(Rejection::SessionUnknown { session }),
     }
+    table.check_unsealed(session)?;
     let epoch = known.epoch;
     remove_session::reserve(table, changes, iter::once(session))?;
     let reason = match reason {

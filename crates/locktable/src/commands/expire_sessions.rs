@@ -1,7 +1,7 @@
 //! `ExpireSessions`: the leader found these sessions' time up. All their keys go at one revision.
 //!
 //! An attached group lets the session lapse: while it lives at home, it may come again, and then finds what it has asked for
-//! before. Where the home has told of its end before, a tombstone stays, so that a first contact still under way does not
+//! before. A session with keys in a sealed range is passed over, and found again later (rule R16). Where the home has told of its end before, a tombstone stays, so that a first contact still under way does not
 //! bring it back.
 
 use alloc::vec::Vec;
@@ -28,6 +28,7 @@ pub(crate) fn apply(
         table.state.sessions.get(id).is_some_and(|session| session.epoch == *epoch)
     };
     let mut due: Vec<SessionId> = sessions.iter().filter(known).map(|(id, _)| *id).collect();
+    due.retain(|session| table.check_unsealed(*session).is_ok());
     due.sort_unstable();
     due.dedup();
     remove_session::reserve(table, changes, due.iter().copied())?;

@@ -21,6 +21,8 @@ pub(crate) fn apply(
 ) -> Result<Outcome, Rejection> {
     let freed: Vec<SessionId> =
         ends.iter().filter(|end| frees(end.reason) && known(table, end)).map(|end| end.session).collect();
+    // Not acknowledged, so that the home tells it again, to whoever owns the range then.
+    freed.iter().try_for_each(|session| table.check_unsealed(*session))?;
     remove_session::reserve(table, changes, freed.into_iter())?;
     for end in ends {
         learn(table, changes, end);
@@ -33,6 +35,9 @@ fn learn(table: &mut LockTable, changes: &mut Changes, end: &LearnedEnd) {
     if is_home(table, session) {
         // Only a confused sender tells a home of its own session.
         return;
+    }
+    if let Some(arriving) = table.state.moves.arriving(session, epoch) {
+        arriving.ended = Some(end.reason);
     }
     if !known(table, end) {
         remove_session::bury(table, changes, session, epoch);

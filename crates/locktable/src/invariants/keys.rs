@@ -35,7 +35,7 @@ fn revisions_fit(table: &LockTable, record: &Key) -> bool {
 
 pub(super) fn queues(table: &LockTable) -> Result<(), Violation> {
     for (name, queue) in table.index.queues() {
-        if table.owns(name).is_err() {
+        if !table.holds_range_of(name) {
             return Err(Violation::Ownership { name: name.clone() });
         }
         for (position, slot) in queue.iter().enumerate() {

@@ -40,7 +40,8 @@ pub(super) fn all(table: &LockTable) -> Result<(), Violation> {
 fn role_fits(table: &LockTable, known: &Session) -> bool {
     match &known.role {
         Role::Home { attached } => !known.renewal_stopped && !attached.contains(&table.state.group),
-        Role::Attached { home } => *home != table.state.group,
+        // What came with a range and had expired here lasts to its own deadline.
+        Role::Attached { home } => *home != table.state.group || known.renewal_stopped,
     }
 }
 
@@ -84,7 +85,8 @@ fn places_are_recorded(table: &LockTable, session: SessionId, requests: &Request
 
 pub(super) fn pending(table: &LockTable) -> Result<(), Violation> {
     for (session, pending) in &table.state.pending {
-        let lives = table.state.sessions.contains_key(session);
+        let role = table.state.sessions.get(session).map(|known| &known.role);
+        let lives = matches!(role, Some(Role::Home { .. }));
         if lives || pending.to_tell.is_empty() || pending.to_tell.contains(&table.state.group) {
             return Err(Violation::PendingEnd { session: *session });
         }

@@ -115,6 +115,22 @@ impl LockTable {
         changes.event(Change::Put { key, name, lease, create_revision: revision, version: 1, value });
     }
 
+    /// Puts a key in place that came from another group. Nobody is told of it: nothing happened to it.
+    pub(crate) fn install(&mut self, changes: &mut Changes, key: Bytes, record: Box<Key>) {
+        if let (Some(place), Some(session)) = (&record.place, record.lease) {
+            changes.created.push((place.name.clone(), session));
+        }
+        self.index.add(&key, &record);
+        self.state.keys.insert(key, record);
+    }
+
+    /// Takes a key away that another group has. Nobody is told of it.
+    pub(crate) fn take_away(&mut self, key: &[u8]) {
+        if let Some((key, record)) = self.state.keys.remove_entry(key) {
+            self.index.remove(&key, &record);
+        }
+    }
+
     /// Replaces the value of an existing key, and the lease of one that stands in no queue.
     pub(crate) fn replace(
         &mut self,

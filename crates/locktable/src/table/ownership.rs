@@ -44,6 +44,12 @@ impl Ownership {
         self.ranges = ranges.iter().map(|r| Owned { range: r.clone(), state: RangeState::Active }).collect();
     }
 
+    /// Gives the group other ranges, by the map of this epoch.
+    pub(crate) fn replace(&mut self, epoch: MapEpoch, ranges: &[Range]) {
+        self.since.get_or_insert(epoch);
+        self.ranges = ranges.iter().map(|r| Owned { range: r.clone(), state: RangeState::Active }).collect();
+    }
+
     /// Whether the group may change what routes by this internal name.
     pub(crate) fn check(&self, internal: &str) -> Result<(), Rejection> {
         match self.ranges.iter().find(|owned| owned.range.contains(internal)) {

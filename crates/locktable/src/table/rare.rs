@@ -27,7 +27,7 @@ pub(crate) struct Rare {
 static NOTHING: Rare =
     Rare { texts: BTreeMap::new(), ended_texts: VecDeque::new(), ended_holds: VecDeque::new() };
 
-/// A [`Rare`] that takes room only once there is something in it; then it is never emptied again.
+/// A [`Rare`] that takes room only while there is something in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MaybeRare(Option<Box<Rare>>);
 
@@ -40,6 +40,17 @@ impl MaybeRare {
     /// To add to it.
     pub(crate) fn get_mut(&mut self) -> &mut Rare {
         self.0.get_or_insert_default()
+    }
+
+    /// Keeps what is of these names.
+    pub(crate) fn retain(&mut self, stays: impl Fn(&Name) -> bool) {
+        let Some(rare) = &mut self.0 else { return };
+        rare.texts.retain(|name, _| stays(name));
+        rare.ended_texts.retain(|(name, _)| stays(name));
+        rare.ended_holds.retain(|(name, _)| stays(name));
+        if **rare == NOTHING {
+            self.0 = None;
+        }
     }
 }
 

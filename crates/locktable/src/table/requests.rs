@@ -2,10 +2,11 @@
 
 use alloc::sync::Arc;
 
+use holdfast_partitioner::Range;
 use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 
-use super::rare::MaybeRare;
+use super::rare::{MaybeRare, Rare};
 use crate::{
     command::RequestId,
     ids::{Revision, Token},
@@ -168,6 +169,44 @@ impl Requests {
         let Some((name, revision)) = rare.ended_texts.pop_front() else { return };
         if rare.texts.get(&name).is_some_and(|record| record.revision == revision) {
             rare.texts.remove(&name);
+        }
+    }
+
+    /// The floor and what was asked for in a range, for another group; `None` where there is nothing to remember.
+    pub(crate) fn within(&self, range: &Range) -> Option<Self> {
+        let mut part = self.clone();
+        part.retain(|name| range.contains(name.internal()));
+        (part != Self::default()).then_some(part)
+    }
+
+    /// Forgets what was asked for in a range that belongs to another group now. The floor stays.
+    pub(crate) fn forget(&mut self, range: &Range) {
+        self.retain(|name| !range.contains(name.internal()));
+    }
+
+    fn retain(&mut self, stays: impl Fn(&Name) -> bool) {
+        self.results.retain(|_, record| stays(&record.name));
+        self.rare.retain(stays);
+    }
+
+    /// Adds what another group remembered of the same session. Sequence numbers are the session's, and so is the lowest
+    /// without an answer: the higher floor is right for both.
+    pub(crate) fn take_in(&mut self, other: Self) {
+        let floor = self.floor.max(other.floor);
+        self.results.extend(other.results);
+        self.floor = 0;
+        self.raise_floor(floor);
+        let other = other.rare.get();
+        if *other == Rare::default() {
+            return;
+        }
+        let rare = self.rare.get_mut();
+        rare.texts.extend(other.texts.iter().map(|(name, record)| (name.clone(), record.clone())));
+        for (name, revision) in &other.ended_texts {
+            self.text_ended(name, *revision);
+        }
+        for (name, token) in &other.ended_holds {
+            self.remember_hold(name, *token);
         }
     }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
-use super::{history::History, ownership::Ownership, requests::Requests};
+use super::{history::History, moves::Moves, ownership::Ownership, requests::Requests};
 use crate::{
     command::{RequestId, SessionEndReason, Wait},
     ids::{Revision, SessionEpoch, SessionId},
@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) history: History,
     /// At attached groups: sessions that live at their homes and have no lease here. Version 1 of a snapshot ends before.
     pub(crate) absent: BTreeMap<SessionId, Absent>,
+    /// Ranges on their way. Version 2 of a snapshot ends before.
+    pub(crate) moves: Moves,
 }
 
 /// One key.
@@ -108,6 +110,7 @@ impl State {
             tombstones: BTreeSet::new(),
             history: History::default(),
             absent: BTreeMap::new(),
+            moves: Moves::default(),
         }
     }
 

@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use holdfast_locktable::{
+    codec::Digest,
     command::{
-        Acquire, Attach, Cancel, CancelReason, Command, Contact, EndReason, IfGranted, LearnedEnd,
-        OpenSession, Own, Proposal, Repeat, RequestId, SessionEndReason, Wait,
+        Acquire, Activate, Attach, Cancel, CancelReason, Command, Contact, DropRange, EndReason, IfGranted,
+        Import, LearnedEnd, OpenSession, Own, Proposal, Repeat, RequestId, Seal, SessionEndReason, Wait,
     },
-    ids::{Revision, SessionEpoch, SessionId, Term},
+    ids::{MoveNumber, Revision, SessionEpoch, SessionId, Term},
     metadata::Metadata,
+    moved::Cursor,
     name::Name,
     table::{LockTable, Position},
     txn::{Compare, CompareOrder, CompareTarget, Delete, Put, Range, Sort, Txn, TxnOp},
 };
-use holdfast_partitioner::{GroupId, MapEpoch};
+use holdfast_partitioner::{GroupId, MapEpoch, Part};
 
 /// How many variants [`Command`] has.
-pub(crate) const VARIANTS: u8 = 18;
+pub(crate) const VARIANTS: u8 = 24;
 
 /// The variant's name. Whoever adds one adds a sample and counts [`VARIANTS`] up.
 pub(crate) fn variant(command: &Command) -> &'static str {
@@ -40,6 +42,12 @@ pub(crate) fn variant(command: &Command) -> &'static str {
         Command::Compact { .. } => "compact",
         Command::AttachTxn { .. } => "attach_txn",
         Command::AttachCancel { .. } => "attach_cancel",
+        Command::Seal(_) => "seal",
+        Command::Unseal { .. } => "unseal",
+        Command::Import(_) => "import",
+        Command::Activate(_) => "activate",
+        Command::Discard { .. } => "discard",
+        Command::Drop(_) => "drop",
     }
 }
 
@@ -88,7 +96,39 @@ fn commands() -> Vec<Command> {
         Command::AttachTxn { contacts: vec![Contact { session, epoch, attach: attach() }], txn: txn() },
         attach_cancel(0xabc, 300, RequestId::Sequence { sequence: 300, lowest: 299 }),
     ]);
+    all.extend(moves());
     all
+}
+
+fn range() -> holdfast_partitioner::Range {
+    holdfast_partitioner::Range::new("jobs/", [], Part::All)
+}
+
+fn seal() -> Command {
+    let left = vec![(id(1), SessionEpoch(2), 3_000)];
+    Command::Seal(Seal { move_number: MoveNumber(7), range: range(), term: Term(5), left })
+}
+
+fn moves() -> Vec<Command> {
+    let (move_number, map_epoch) = (MoveNumber(7), MapEpoch::FIRST);
+    let mut source = second_table();
+    run(&mut source, 200, seal());
+    let export = source.export(move_number, &Cursor::Start, usize::MAX).unwrap();
+    vec![
+        seal(),
+        Command::Unseal { move_number },
+        Command::Import(Import {
+            move_number,
+            attempt: 2,
+            range: range(),
+            part: 300,
+            moved: export.moved,
+            last: export.last,
+        }),
+        Command::Activate(Activate { move_number, digest: Digest(300), map_epoch, ranges: vec![range()] }),
+        Command::Discard { move_number },
+        Command::Drop(DropRange { move_number, map_epoch, ranges: vec![range()] }),
+    ]
 }
 
 fn attach_cancel(session: u64, epoch: u64, request: RequestId) -> Command {
@@ -185,8 +225,23 @@ fn txn() -> Txn {
     }
 }
 
-/// As [`first_table`], with sessions that have no lease: one has lapsed, one was only cancelled.
+/// As [`second_table`], with a range that came and one that is sealed for going.
 pub(crate) fn table() -> LockTable {
+    let (move_number, map_epoch, attempt) = (MoveNumber(3), MapEpoch::FIRST, 1);
+    let range = holdfast_partitioner::Range::new("moved/", [], Part::All);
+    let ranges = vec![holdfast_partitioner::Range::everything()];
+    let last = Some(Revision(50));
+    let import = Import { move_number, attempt, range, part: 0, moved: vec![], last };
+    let activate = Activate { move_number, digest: Digest::NOTHING, map_epoch, ranges };
+    let mut table = second_table();
+    for (index, command) in (200..).zip([Command::Import(import), Command::Activate(activate), seal()]) {
+        run(&mut table, index, command);
+    }
+    table
+}
+
+/// As [`first_table`], with sessions that have no lease: one has lapsed, one was only cancelled. Version 2 knew no more.
+pub(crate) fn second_table() -> LockTable {
     let mut table = first_table();
     let number = RequestId::Sequence { sequence: 1, lowest: 1 };
     let ask = ask(10, "jobs/3", number.clone(), Some(attach()));

@@ -10,9 +10,9 @@ mod render;
 use std::collections::BTreeMap;
 
 use holdfast_locktable::{
-    codec,
+    codec::{self, Digest},
     command::{Command, Own, Proposal},
-    ids::{SessionEpoch, SessionId, Term},
+    ids::{MoveNumber, SessionEpoch, SessionId, Term},
     invariants,
     table::{LockTable, Position},
 };
@@ -25,6 +25,8 @@ pub(crate) struct World {
     sessions: BTreeMap<SessionId, (u32, SessionEpoch, u64)>,
     term: Term,
     requests: u32,
+    /// Fingerprints of what was exported.
+    imported: BTreeMap<MoveNumber, Digest>,
 }
 
 struct Group {
@@ -34,7 +36,13 @@ struct Group {
 
 /// Runs a story and writes it anew with what happened.
 pub(crate) fn replay(story: &str) -> String {
-    let mut world = World { groups: BTreeMap::new(), sessions: BTreeMap::new(), term: Term(1), requests: 0 };
+    let mut world = World {
+        groups: BTreeMap::new(),
+        sessions: BTreeMap::new(),
+        term: Term(1),
+        requests: 0,
+        imported: BTreeMap::new(),
+    };
     let mut written = String::new();
     for line in story.lines() {
         if line.starts_with(' ') {
@@ -67,6 +75,9 @@ impl World {
             return Vec::new();
         }
         self.group(group);
+        if words[0] == "import" {
+            return self.import(group, &words);
+        }
         match parse::read(&self.groups[&group].table, &words) {
             Some(lines) => lines,
             None => {
@@ -74,6 +85,18 @@ impl World {
                 self.apply(group, &words, command)
             }
         }
+    }
+
+    /// Imports what another group has exported: all parts, or one.
+    fn import(&mut self, group: u32, words: &[&str]) -> Vec<String> {
+        let source = words[3].parse().unwrap();
+        let parts = parse::imports(&self.group(source).table, words);
+        let digest = parts.iter().fold(Digest::NOTHING, |digest, part| digest.with(&part.moved));
+        self.imported.insert(parts[0].move_number, digest);
+        let wanted = parse::part(words);
+        let parts =
+            parts.into_iter().enumerate().filter(|(part, _)| wanted.is_none_or(|wanted| wanted == *part));
+        parts.flat_map(|(_, part)| self.apply(group, words, Command::Import(part))).collect()
     }
 
     /// A group that owns everything, unless the story began it otherwise.

@@ -2,12 +2,14 @@
 
 use bytes::Bytes;
 use holdfast_locktable::{
+    codec::Digest,
     command::{
-        Acquire, Attach, Cancel, CancelReason, Command, Contact, EndReason, IfGranted, LearnedEnd,
-        OpenSession, Own, Repeat, RequestId, SessionEndReason, Wait,
+        Acquire, Activate, Attach, Cancel, CancelReason, Command, Contact, DropRange, EndReason, IfGranted,
+        Import, LearnedEnd, OpenSession, Own, Repeat, RequestId, Seal, SessionEndReason, Wait,
     },
-    ids::{Revision, SessionEpoch, SessionId, Term},
+    ids::{MoveNumber, Revision, SessionEpoch, SessionId, Term},
     metadata::Metadata,
+    moved::{Cursor, Export},
     name::{Name, NameKind},
     table::LockTable,
     txn::{Compare, CompareOrder, CompareTarget, Delete, Put, Range, Sort, Txn, TxnOp},
@@ -20,6 +22,9 @@ use super::{World, render};
 /// `expire A B`, `learn A closed|expired|forced`, `ack A from 2`, `forget A`,
 /// `acquire A NAME try|wait|5s [id=x|seq=5/3] [value=v] [again] [attach]`, `cancel A NAME id=x timeout|client|abandoned [release] [attach]`,
 /// `release A NAME TOKEN`, `force-release NAME TOKEN`, `proclaim A NAME TOKEN VALUE`,
+/// `seal N PREFIX [A=3s …]` with what sessions have left, `unseal N`, `discard N`, `activate N own PREFIX…`,
+/// `drop N own PREFIX…` (`*` for all names, `-PREFIX` for all but these), and `import N from GROUP [by=BYTES] [attempt=K]
+/// [part=K]` of all parts or one,
 /// `txn [attach=A] [if KEY=0|KEY=REV …] then STEP; … else STEP; …` with steps `put KEY VALUE [lease=A]`,
 /// `del KEY [END]`, `range KEY [END]`; `mark A 3s`, `clear A`, `compact REV`. Anywhere: `epoch=N`, `term=N`.
 pub(super) fn command(world: &mut World, group: u32, words: &[&str]) -> Command {
@@ -67,8 +72,63 @@ pub(super) fn command(world: &mut World, group: u32, words: &[&str]) -> Command 
         }
         "clear" => Command::Checkpoint { marked: vec![], cleared: lives(world, words), term },
         "compact" => Command::Compact { keep_from: revision(words[1]) },
+        "seal" => {
+            let left =
+                words[3..].iter().filter_map(|word| word.split_once('=')).filter(|(who, _)| who.len() == 1);
+            let left =
+                left.map(|(who, left)| (session(who), epoch(world, words, session(who)), millis(left)));
+            let (move_number, range) = (number(words[1]), ranges(&words[2..3]).remove(0));
+            Command::Seal(Seal { move_number, range, term, left: left.collect() })
+        }
+        "unseal" => Command::Unseal { move_number: number(words[1]) },
+        "discard" => Command::Discard { move_number: number(words[1]) },
+        "activate" => {
+            let (move_number, ranges) = (number(words[1]), ranges(&words[3..]));
+            let digest = world.imported.get(&move_number).copied().unwrap_or(Digest::NOTHING);
+            Command::Activate(Activate { move_number, digest, map_epoch: MapEpoch::FIRST, ranges })
+        }
+        "drop" => {
+            let (move_number, ranges) = (number(words[1]), ranges(&words[3..]));
+            Command::Drop(DropRange { move_number, map_epoch: MapEpoch::FIRST, ranges })
+        }
         other => panic!("no such command: {other}"),
     }
+}
+
+/// The parts of an export, as they are to be imported.
+pub(super) fn imports(source: &LockTable, words: &[&str]) -> Vec<Import> {
+    let move_number = number(words[1]);
+    let bytes = value(words, "by").map_or(1 << 20, |bytes| bytes.parse().unwrap());
+    let attempt = value(words, "attempt").map_or(1, |attempt| attempt.parse().unwrap());
+    let (_, range) = source.sealed().expect("nothing is sealed");
+    let (mut cursor, mut parts) = (Cursor::Start, Vec::new());
+    loop {
+        let Export { moved, after, last } = source.export(move_number, &cursor, bytes).expect("another move");
+        let part = u32::try_from(parts.len()).unwrap();
+        parts.push(Import { move_number, attempt, range: range.clone(), part, moved, last });
+        cursor = after;
+        if last.is_some() {
+            return parts;
+        }
+    }
+}
+
+pub(super) fn part(words: &[&str]) -> Option<usize> {
+    value(words, "part").map(|part| part.parse().unwrap())
+}
+
+fn number(text: &str) -> MoveNumber {
+    MoveNumber(text.parse().unwrap())
+}
+
+fn ranges(words: &[&str]) -> Vec<holdfast_partitioner::Range> {
+    let (excluded, prefixes): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
+    let excluded: Vec<String> = excluded.iter().map(|word| word[1..].to_owned()).collect();
+    let range = |prefix: &&str| {
+        let prefix = if *prefix == "*" { "" } else { *prefix };
+        holdfast_partitioner::Range::new(prefix, excluded.clone(), Part::All)
+    };
+    prefixes.iter().map(range).collect()
 }
 
 /// `show NAME`, `list PREFIX`, `state A NAME id=x`, `session A`, `events from REV`, `history NAME`, `ends`, `waits`, `counts`.
@@ -99,8 +159,7 @@ pub(super) fn read(table: &LockTable, words: &[&str]) -> Option<Vec<String>> {
 }
 
 fn own(group: u32, prefixes: &[&str]) -> Own {
-    let ranges = prefixes.iter().map(|p| holdfast_partitioner::Range::new(*p, [], Part::All)).collect();
-    Own { group: GroupId(group), map_epoch: MapEpoch::FIRST, ranges }
+    Own { group: GroupId(group), map_epoch: MapEpoch::FIRST, ranges: ranges(prefixes) }
 }
 
 fn acquire(world: &mut World, words: &[&str], term: Term) -> Acquire {

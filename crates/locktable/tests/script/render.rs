@@ -50,6 +50,10 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::ForceReleased { session } => format!("force-released {}", who(*session)),
         Outcome::Proclaimed { revision } => format!("proclaimed at {revision}"),
         Outcome::Txn(done) => branch(done),
+        Outcome::Sealed { revision } => format!("sealed at {revision}"),
+        Outcome::Imported { next, complete: None } => format!("imported, next is part {next}"),
+        Outcome::Imported { complete: Some(_), .. } => "imported, complete".into(),
+        Outcome::Activated { revision } => format!("activated at {revision}"),
     }
 }
 
@@ -102,17 +106,21 @@ fn rejection(rejection: &Rejection) -> String {
             format!("changed holder={} token={token}", who(*session))
         }
         Rejection::Changed { holder: None } => "changed, free".into(),
+        Rejection::Sealed { move_number } => format!("sealed for move {move_number}"),
+        Rejection::StaleMove { highest } => format!("stale move, the highest is {highest}"),
+        Rejection::MoveUnderWay { move_number } => format!("move {move_number} is under way"),
+        Rejection::ImportOutOfOrder { next } => format!("out of order, next is part {next}"),
         Rejection::AlreadyWaiting
         | Rejection::NotHolder
         | Rejection::TooManyOutstanding
         | Rejection::NotOwner
-        | Rejection::Sealed { .. }
         | Rejection::StaleTerm
         | Rejection::AlreadyOwned
         | Rejection::Compacted { .. }
         | Rejection::CounterFull
         | Rejection::InvalidTxn(_)
-        | Rejection::OutOfBounds(_) => format!("{rejection:?}"),
+        | Rejection::OutOfBounds(_)
+        | Rejection::NotPrepared => format!("{rejection:?}"),
     }
 }
 
@@ -152,6 +160,11 @@ fn fact(fact: &Fact) -> String {
         }
         Fact::Marked { session, remaining_ms } => format!("{} has {remaining_ms} ms left", who(*session)),
         Fact::Cleared { session } => format!("{} is heard again", who(*session)),
+        Fact::SessionArrived { session, epoch, left_ms, renewal_stopped, .. } => {
+            let stopped = if *renewal_stopped { ", renewed no more" } else { "" };
+            format!("{} arrives, epoch {}, {left_ms} ms left{stopped}", who(*session), epoch.0)
+        }
+        Fact::RangeLeft { range } => format!("{} is elsewhere", range.prefix()),
         Fact::Waiting { name, session, wait, .. } => {
             format!("{} waits for {}, {wait:?}", who(*session), queue_name(name))
         }

@@ -1,0 +1,48 @@
+//! `Drop`: the range belongs to another group, by the decision of the meta group. What is left of it here goes without
+//! events: nobody's hold or wait has ended.
+
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use crate::{
+    command::DropRange,
+    event::Fact,
+    outcome::{Outcome, Rejection},
+    route,
+    table::{Changes, LockTable},
+};
+
+pub(crate) fn apply(
+    table: &mut LockTable,
+    changes: &mut Changes,
+    dropped: &DropRange,
+) -> Result<Outcome, Rejection> {
+    let moves = &table.state.moves;
+    moves.check_number(dropped.move_number)?;
+    let Some(sealed) = moves.sealed.as_ref().filter(|sealed| sealed.move_number == dropped.move_number)
+    else {
+        // Dropped before, or never sealed.
+        return if moves.highest == dropped.move_number {
+            Ok(Outcome::Done)
+        } else {
+            Err(Rejection::NotPrepared)
+        };
+    };
+    let range = sealed.range.clone();
+    table.state.moves.sealed = None;
+    table.state.ownership.replace(dropped.map_epoch, &dropped.ranges);
+    let keys = table.state.keys.keys().filter(|key| range.contains(&route::of_key(key)));
+    let keys: Vec<Bytes> = keys.cloned().collect();
+    for key in &keys {
+        table.take_away(key);
+    }
+    for known in table.state.sessions.values_mut() {
+        known.requests.forget(&range);
+    }
+    for absent in table.state.absent.values_mut() {
+        absent.requests.forget(&range);
+    }
+    changes.fact(Fact::RangeLeft { range });
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,100 @@
+//! What of a range goes from one group to another, piece by piece: sessions first, then keys, each in order.
+//!
+//! A piece is made by [`LockTable::export`](crate::LockTable::export) and taken by `Import`; what is in it is no business of
+//! whoever carries it. Knows nothing of how the pieces travel.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use bytes::Bytes;
+use holdfast_partitioner::GroupId;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    codec::Digest,
+    ids::{Revision, SessionEpoch, SessionId},
+    metadata::Metadata,
+    table::{Key, Requests},
+};
+
+/// One piece.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Moved {
+    /// A session that has keys in the range, or of whose requests something must be remembered.
+    Session(Box<MovedSession>),
+    /// A key of the range.
+    Key(MovedKey),
+}
+
+/// What the destination must know of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedSession {
+    /// The session.
+    pub session: SessionId,
+    /// Its epoch.
+    pub epoch: SessionEpoch,
+    /// Where it has keys in the range. Its home must know of the destination before that owns the range (rule R4).
+    pub lease: Option<MovedLease>,
+    /// Its floor, and what it asked for in the range (rule R11).
+    pub(crate) requests: Requests,
+}
+
+/// The lease of a session with keys in the range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedLease {
+    /// Its home group.
+    pub home: GroupId,
+    /// TTL in milliseconds.
+    pub ttl_ms: u64,
+    /// Milliseconds it had left when the range was sealed; the destination counts them from `Activate` on (rule R17).
+    pub left_ms: u64,
+    /// Whether its home has expired it.
+    pub renewal_stopped: bool,
+    /// What its client says about itself.
+    pub metadata: Metadata,
+}
+
+/// A key of the range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedKey {
+    pub(crate) key: Bytes,
+    pub(crate) record: Box<Key>,
+}
+
+/// How far an export has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cursor {
+    /// Not begun.
+    #[default]
+    Start,
+    /// Up to this session.
+    Session(SessionId),
+    /// All sessions, and keys up to this one.
+    Key(Bytes),
+}
+
+/// A part of an export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Its pieces.
+    pub moved: Vec<Moved>,
+    /// Where the next part begins.
+    pub after: Cursor,
+    /// In the last part: the source's revision when it sealed the range.
+    pub last: Option<Revision>,
+}
+
+impl Digest {
+    /// The fingerprint of no pieces.
+    pub const NOTHING: Self = Self(FNV_OFFSET);
+
+    /// The fingerprint of what was there and these pieces behind it.
+    #[must_use]
+    pub fn with(self, moved: &[Moved]) -> Self {
+        let bytes = moved.iter().flat_map(|piece| postcard::to_allocvec(piece).unwrap_or_default());
+        Self(bytes.fold(self.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)))
+    }
+}
+
+/// FNV-1a, 64 bits.
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
