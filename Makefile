@@ -60,7 +60,7 @@ sim-again: ## Simulate SEED=n once more and print all that happens
 	$(SIM_RUN) run --trace --seed $(SEED) $(LESS)
 
 sim-shrink: ## Find out what the finding of SEED=n can do without
-	$(SIM_RUN) shrink --seed $(SEED)
+	$(SIM_HUNT) shrink --seed $(SEED)
 
 sim-bench: SEEDS := 5000
 sim-bench: ## Simulate SEEDS=5000 runs FROM=1 on over all cores, whatever they find; says how fast that was

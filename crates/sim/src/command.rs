@@ -23,7 +23,7 @@ use crate::{
 /// So many lines of the event log are shown with a finding.
 const SHOWN_LINES: usize = 60;
 /// So many runs a finding is shrunk for, where nothing else is said.
-const SHRINK_RUNS: u32 = 100;
+const SHRINK_RUNS: u32 = 300;
 
 /// Runs a simulated cluster under virtual time.
 #[derive(Debug, Parser)]
@@ -68,6 +68,9 @@ struct One {
     /// Leave these clients out, by their numbers.
     #[arg(long, value_delimiter = ',')]
     without_clients: Vec<u64>,
+    /// Another network of the same kind, by its number.
+    #[arg(long, default_value_t = 0)]
+    network: u64,
     /// So many processes with the product's own client; as many as usual where it is not said.
     #[arg(long)]
     natives: Option<u32>,
@@ -162,7 +165,8 @@ fn again(one: &One) -> io::Result<bool> {
     let natives = one.natives.unwrap_or(usual.natives);
     let set = |numbers: &[u64]| numbers.iter().fold(Spared::default(), |set, number| set.with(*number));
     let (spared_faults, spared_clients) = (set(&one.without_faults), set(&one.without_clients));
-    let report = run(Plan { aloud: one.trace, storm_ms, natives, spared_faults, spared_clients, ..usual })?;
+    let plan = Plan { aloud: one.trace, network: one.network, storm_ms, natives, ..usual };
+    let report = run(Plan { spared_faults, spared_clients, ..plan })?;
     println!("seed {} digest {}", report.plan.seed, report.digest);
     show(&report);
     Ok(report.findings.is_empty())
@@ -212,6 +216,9 @@ fn left_out(plan: &Plan) -> String {
         if spared != Spared::default() {
             text += &format!(" {option} {}", list(spared));
         }
+    }
+    if plan.network != 0 {
+        text += &format!(" --network {}", plan.network);
     }
     text.trim_start().to_owned()
 }
