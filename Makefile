@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .SILENT:
 .NOTPARALLEL:
-.PHONY: help test tools fmt lint unit doc simtest sim sim-again sim-shrink mutants tidy fix soak bench
+.PHONY: help test tools fmt lint unit doc simtest sim sim-again sim-shrink sim-bench mutants tidy fix soak bench
 
 # What CI builds is exactly what Cargo.lock says.
 LOCKED := $(if $(CI),--locked)
@@ -15,6 +15,8 @@ NEXTEST := cargo nextest run $(LOCKED) --cargo-quiet --show-progress none
 SIM_TARGET := $(shell rustc -vV | sed -n 's/^host: //p')
 SIM_ENV := CARGO_TARGET_DIR=target/sim RUSTFLAGS='--cfg tokio_unstable --cfg getrandom_backend="custom"'
 SIM_RUN := $(SIM_ENV) cargo run $(LOCKED) --quiet --profile sim --package holdfast-sim --target $(SIM_TARGET) --
+# The same, built for thousands of seeds: a second cold build that pays from some hundred on.
+SIM_HUNT := $(SIM_ENV) cargo run $(LOCKED) --quiet --profile hunt --package holdfast-sim --target $(SIM_TARGET) --
 # The crates of this workspace with faults in them; what they build on stays as it is.
 WITH_MUTANTS := RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/crates/sim/mutants/rustc
 SEEDS := 200
@@ -58,14 +60,18 @@ sim-again: ## Simulate SEED=n once more and print all that happens
 	$(SIM_RUN) run --trace --seed $(SEED) $(LESS)
 
 sim-shrink: ## Find out what the finding of SEED=n can do without
-	$(SIM_RUN) shrink --seed $(SEED)
+	$(SIM_HUNT) shrink --seed $(SEED)
+
+sim-bench: SEEDS := 5000
+sim-bench: ## Simulate SEEDS=5000 runs FROM=1 on over all cores, whatever they find; says how fast that was
+	$(SIM_HUNT) bench --seeds $(SEEDS) --from $(FROM)
 
 mutants: ## Put faults into the code, one after the other: the simulation must find each; writes docs/mutants.md
 	echo '== the faults are in this build, and the look that must not find them elsewhere finds them here'
-	$(WITH_MUTANTS) $(SIM_ENV) $(NEXTEST) --cargo-profile sim --package holdfast-sim --target $(SIM_TARGET) --test mutants
+	$(WITH_MUTANTS) $(SIM_ENV) $(NEXTEST) --cargo-profile hunt --package holdfast-sim --target $(SIM_TARGET) --test mutants
 	$(WITH_MUTANTS) $(NEXTEST) --package holdfast --test mutants
 	echo '== each fault, until something finds it'
-	$(WITH_MUTANTS) $(SIM_RUN) mutants --table docs/mutants.md $(if $(ONLY),--only $(ONLY))
+	$(WITH_MUTANTS) $(SIM_HUNT) mutants --table docs/mutants.md $(if $(ONLY),--only $(ONLY))
 
 tidy: ## Only the layout rules, within seconds
 	$(NEXTEST) --package holdfast-tidy

@@ -82,6 +82,7 @@ impl Judge {
                 None => self.fences.entry(object.clone()).or_default().observe(event, &mut self.found),
             },
             Fact::AcquireSent { lock, .. }
+            | Fact::CancelSent { lock, .. }
             | Fact::AcquireEnded { lock, .. }
             | Fact::ReleaseSent { lock, .. }
             | Fact::ReleaseEnded { lock, .. }
@@ -182,6 +183,7 @@ impl Lock {
         found: &mut Vec<Violation>,
     ) {
         self.calls.begin(event, found);
+        self.calls.give_up(event);
         let context = Context { lock, sessions, calls: &self.calls, limits };
         self.overlap.observe(event, &context, found);
         self.tokens.observe(event, &context, found);

@@ -138,6 +138,18 @@ pub enum Fact {
         /// How long it waits.
         wait: Wait,
     },
+    /// The caller is about to give an acquire up: from here on its place in the line may be gone. Record it *before*
+    /// sending; how it ends is told by its end.
+    CancelSent {
+        /// Number of the acquire.
+        call: u64,
+        /// Who asked.
+        client: u32,
+        /// With which session.
+        session: SessionId,
+        /// For which lock.
+        lock: Arc<str>,
+    },
     /// An acquire ended; its caller knows now.
     AcquireEnded {
         /// Number of the acquire.
@@ -235,6 +247,7 @@ impl Event {
     pub fn lock(&self) -> Option<&Arc<str>> {
         match &self.fact {
             Fact::AcquireSent { lock, .. }
+            | Fact::CancelSent { lock, .. }
             | Fact::AcquireEnded { lock, .. }
             | Fact::ReleaseSent { lock, .. }
             | Fact::ReleaseEnded { lock, .. }
@@ -257,6 +270,7 @@ impl Event {
             | Fact::SessionSilent { .. }
             | Fact::SessionEnded { .. } => true,
             Fact::AcquireSent { .. }
+            | Fact::CancelSent { .. }
             | Fact::AcquireEnded { .. }
             | Fact::ReleaseSent { .. }
             | Fact::ReleaseEnded { .. }

@@ -63,6 +63,7 @@ impl Sessions {
                 }
             }
             Fact::AcquireSent { .. }
+            | Fact::CancelSent { .. }
             | Fact::AcquireEnded { .. }
             | Fact::ReleaseSent { .. }
             | Fact::ReleaseEnded { .. }

@@ -98,6 +98,9 @@ impl fmt::Display for Event {
             Fact::AcquireSent { call, client, session, .. } => {
                 write!(f, "client {client} (session {session}) sent acquire {call}")
             }
+            Fact::CancelSent { call, client, session, .. } => {
+                write!(f, "client {client} (session {session}) sent the cancel of acquire {call}")
+            }
             Fact::AcquireEnded { call, client, session, end, .. } => {
                 write!(f, "client {client} (session {session}) ")?;
                 match end {

@@ -11,18 +11,19 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
+    bench,
     check::Finding,
-    coverage::Coverage,
     nemesis::Spared,
     plan::{Plan, Report},
     run::{catch_panics, run},
     shrink::shrink,
+    sum::Sum,
 };
 
 /// So many lines of the event log are shown with a finding.
 const SHOWN_LINES: usize = 60;
 /// So many runs a finding is shrunk for, where nothing else is said.
-const SHRINK_RUNS: u32 = 100;
+const SHRINK_RUNS: u32 = 300;
 
 /// Runs a simulated cluster under virtual time.
 #[derive(Debug, Parser)]
@@ -38,6 +39,11 @@ enum Verb {
     Run(One),
     /// Run one seed after the other until one finds something.
     Hunt(Many),
+    /// Run many seeds over all cores, whatever they find.
+    Bench(bench::Bench),
+    /// Run the seeds of one process of a bench.
+    #[command(hide = true)]
+    Stretch(bench::Stretch),
     /// Run one seed that finds something with less and less, as long as it breaks the same promise.
     Shrink(Less),
     /// Hunt every fault that was put into this build, and write the table.
@@ -62,6 +68,9 @@ struct One {
     /// Leave these clients out, by their numbers.
     #[arg(long, value_delimiter = ',')]
     without_clients: Vec<u64>,
+    /// Another network of the same kind, by its number.
+    #[arg(long, default_value_t = 0)]
+    network: u64,
     /// So many processes with the product's own client; as many as usual where it is not said.
     #[arg(long)]
     natives: Option<u32>,
@@ -82,6 +91,10 @@ struct Less {
     /// Most runs.
     #[arg(long, default_value_t = SHRINK_RUNS)]
     runs: u32,
+    /// With this fault.
+    #[cfg(holdfast_mutants)]
+    #[arg(long)]
+    mutant: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -107,10 +120,9 @@ pub fn main() -> ExitCode {
     let result = match Options::parse().verb {
         Verb::Run(one) => again(&one),
         Verb::Hunt(many) => hunt(&many),
-        Verb::Shrink(less) => run(Plan::of(less.seed)).and_then(|report| {
-            show(&report);
-            with_less(report, less.runs)
-        }),
+        Verb::Bench(many) => bench::bench(&many),
+        Verb::Stretch(few) => bench::stretch(&few),
+        Verb::Shrink(less) => smaller(&less),
         #[cfg(holdfast_mutants)]
         Verb::Mutants(proof) => crate::mutants::prove(&proof),
         #[cfg(holdfast_mutants)]
@@ -126,11 +138,24 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn again(one: &One) -> io::Result<bool> {
-    #[cfg(holdfast_mutants)]
-    if let Some(mutant) = &one.mutant {
+#[cfg(holdfast_mutants)]
+fn choose(mutant: Option<&str>) {
+    if let Some(mutant) = mutant {
         holdfast_locktable::mutants::choose(mutant);
     }
+}
+
+fn smaller(less: &Less) -> io::Result<bool> {
+    #[cfg(holdfast_mutants)]
+    choose(less.mutant.as_deref());
+    let report = run(Plan::of(less.seed))?;
+    show(&report);
+    with_less(report, less.runs)
+}
+
+fn again(one: &One) -> io::Result<bool> {
+    #[cfg(holdfast_mutants)]
+    choose(one.mutant.as_deref());
     if one.trace {
         let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
         tracing_subscriber::fmt().with_env_filter(filter).without_time().with_ansi(false).init();
@@ -140,7 +165,8 @@ fn again(one: &One) -> io::Result<bool> {
     let natives = one.natives.unwrap_or(usual.natives);
     let set = |numbers: &[u64]| numbers.iter().fold(Spared::default(), |set, number| set.with(*number));
     let (spared_faults, spared_clients) = (set(&one.without_faults), set(&one.without_clients));
-    let report = run(Plan { aloud: one.trace, storm_ms, natives, spared_faults, spared_clients, ..usual })?;
+    let plan = Plan { aloud: one.trace, network: one.network, storm_ms, natives, ..usual };
+    let report = run(Plan { spared_faults, spared_clients, ..plan })?;
     println!("seed {} digest {}", report.plan.seed, report.digest);
     show(&report);
     Ok(report.findings.is_empty())
@@ -151,16 +177,16 @@ fn hunt(many: &Many) -> io::Result<bool> {
     let limit = many.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     let mut bad = None;
     for seed in many.from.. {
-        let over = limit.map_or(sum.runs >= many.seeds, |limit| began.elapsed() >= limit);
+        let over = limit.map_or(sum.runs() >= many.seeds, |limit| began.elapsed() >= limit);
         if over || bad.is_some() {
             break;
         }
         let report = run(Plan::of(seed))?;
-        sum.add(&report);
+        sum.add(&Sum::of(&report));
         show(&report);
         bad = Some(report).filter(|report| !report.findings.is_empty());
     }
-    sum.show(began.elapsed());
+    sum.lines(began.elapsed()).iter().for_each(|line| println!("{line}"));
     match bad {
         None => Ok(true),
         Some(report) if many.shrink => with_less(report, SHRINK_RUNS),
@@ -179,60 +205,6 @@ fn with_less(report: Report, most: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// What many runs came to.
-#[derive(Debug, Default)]
-struct Sum {
-    runs: u64,
-    virtual_ms: u64,
-    acquires: u64,
-    native_grants: u64,
-    requests: u64,
-    watched: usize,
-    answers: usize,
-    missed: u64,
-    coverage: Coverage,
-}
-
-impl Sum {
-    fn add(&mut self, report: &Report) {
-        self.runs += 1;
-        self.virtual_ms += report.virtual_ms;
-        self.acquires += report.acquires;
-        self.native_grants += report.native_grants;
-        self.requests += report.requests;
-        self.watched += report.watched;
-        self.answers += report.answers;
-        self.missed += report.missed;
-        self.coverage.add(&report.coverage);
-    }
-
-    fn show(&self, took: Duration) {
-        let (real, passed) = (took.as_secs_f64(), self.virtual_ms as f64 / 1_000.0);
-        for line in self.coverage.lines() {
-            println!("  {line}");
-        }
-        println!(
-            "{} pairs of command and answer; {} answers compared with the log; {} changes watched; {} native \
-             grants; {} entries missed",
-            self.coverage.pairs(),
-            self.answers,
-            self.watched,
-            self.native_grants,
-            self.missed
-        );
-        println!(
-            "{} seeds in {real:.1} s: {passed:.0} virtual seconds ({:.1} per second), {} acquires ({:.0} per second), {} \
-             requests ({:.0} per second)",
-            self.runs,
-            passed / real,
-            self.acquires,
-            self.acquires as f64 / real,
-            self.requests,
-            self.requests as f64 / real
-        );
-    }
-}
-
 /// What a run does without, as the command line has it.
 fn left_out(plan: &Plan) -> String {
     let list =
@@ -245,11 +217,14 @@ fn left_out(plan: &Plan) -> String {
             text += &format!(" {option} {}", list(spared));
         }
     }
+    if plan.network != 0 {
+        text += &format!(" --network {}", plan.network);
+    }
     text.trim_start().to_owned()
 }
 
 /// One line for a good run; for one that found something what led to it, and how to see it again.
-fn show(report: &Report) {
+pub(crate) fn show(report: &Report) {
     if report.findings.is_empty() {
         println!(
             "seed {} is good: {} acquires, {} native grants, {} events, {} faults, {} parcels, {} states compared, {:.1} virtual seconds",

@@ -6,6 +6,7 @@ use holdfast_locktable::{
     command::Command,
     outcome::{Outcome, Rejection},
 };
+use serde::{Deserialize, Serialize};
 
 /// All commands that a lock table takes.
 const COMMANDS: [&str; 18] = [
@@ -29,9 +30,25 @@ const COMMANDS: [&str; 18] = [
     "attach-cancel",
 ];
 
-/// Counts of commands and their answers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Coverage(BTreeMap<(&'static str, String), u64>);
+/// Counts of commands and their answers. As text a list, since a pair is no key there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Counted>", into = "Vec<Counted>")]
+pub struct Coverage(BTreeMap<(String, String), u64>);
+
+/// A command, its answer, and how often that came.
+type Counted = ((String, String), u64);
+
+impl From<Vec<Counted>> for Coverage {
+    fn from(counted: Vec<Counted>) -> Self {
+        Self(counted.into_iter().collect())
+    }
+}
+
+impl From<Coverage> for Vec<Counted> {
+    fn from(coverage: Coverage) -> Self {
+        coverage.0.into_iter().collect()
+    }
+}
 
 impl Coverage {
     /// A command was answered.
@@ -40,7 +57,7 @@ impl Coverage {
             Ok(outcome) => word(&format!("{outcome:?}")).to_owned(),
             Err(rejection) => format!("!{}", word(&format!("{rejection:?}"))),
         };
-        *self.0.entry((kind(command), answer)).or_default() += 1;
+        *self.0.entry((kind(command).to_owned(), answer)).or_default() += 1;
     }
 
     /// Adds what another run has seen.

@@ -9,7 +9,8 @@
 //!                                      check: one property per file ──► findings
 //! ```
 //! - [`run`]: one seed from begin to rest. [`plan`]: what is run, and what it came to. [`trace`]: the event log and its
-//!   digest. [`shrink`]: what a finding can do without. [`command`]: seeds on the command line.
+//!   digest. [`shrink`]: what a finding can do without. [`command`]: seeds on the command line. [`bench`]: thousands of them
+//!   over all cores. [`sum`]: what they came to.
 //! - [`host`]: a process of virtual time. [`entropy`], [`time`]: chance and clocks, both from the seed.
 //! - [`member`], [`cluster`], [`disk`], [`network`]: what the node stands on here.
 //! - [`workload`]: clients. [`nemesis`]: faults. [`check`]: what must never be seen. [`truth`]: what the log says, with
@@ -21,6 +22,7 @@
 //! `make sim` does in a target folder beside the usual one; other builds find an empty crate here.
 #![cfg(tokio_unstable)]
 
+pub mod bench;
 pub mod check;
 pub mod cluster;
 pub mod command;
@@ -36,6 +38,7 @@ pub mod network;
 pub mod plan;
 pub mod run;
 pub mod shrink;
+pub mod sum;
 pub mod time;
 pub mod trace;
 pub mod truth;

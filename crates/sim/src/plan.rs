@@ -5,8 +5,8 @@ use rand::Rng;
 use crate::{check::Finding, coverage::Coverage, entropy::dice, nemesis::Spared, trace::Trace};
 
 /// So many act beside the clients, with the numbers behind theirs: the observer, the operator, the vandal, the one in a
-/// hurry, the one that tries everything, and two watchers.
-pub const OTHERS: u32 = 7;
+/// hurry, the one that tries everything, three newcomers, and two watchers.
+pub const OTHERS: u32 = 10;
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct Plan {
     pub spared_faults: Spared,
     /// Clients that are left out, and others, by their numbers.
     pub spared_clients: Spared,
+    /// Another network of the same kind: all but its delays and losses is drawn as the seed says.
+    pub network: u64,
     /// Whether the event log is printed as it grows.
     pub aloud: bool,
 }
@@ -56,6 +58,7 @@ impl Plan {
             calm: seed.is_multiple_of(8),
             spared_faults: Spared::default(),
             spared_clients: Spared::default(),
+            network: 0,
             aloud: false,
         }
     }

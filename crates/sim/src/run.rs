@@ -33,7 +33,7 @@ use crate::{
         Setting,
         client::Client,
         native::{beliefs::Beliefs, process::Process},
-        observer, operator,
+        newcomer, observer, operator,
         registry::Registry,
         rush,
         session::Who,
@@ -50,6 +50,8 @@ const END_MS: u64 = 60_000;
 /// How long after that anything may be left: the longest TTL and what P4 adds to it after the fall of a leader, and a
 /// minute in which ends of sessions are remembered.
 const REST_MS: u64 = 90_000;
+/// The dice of networks that a plan may choose from have purposes so far apart that no other dice have one of them.
+const NETWORKS: u64 = 1 << 32;
 /// Clients' addresses begin here.
 const CLIENT_NODES: Node = 100;
 /// A run whose time does not move for so long, by this machine's clock, never ends.
@@ -126,7 +128,7 @@ impl Run {
     fn new(plan: Plan, world: World) -> io::Result<Self> {
         let (seed, findings) = (plan.seed, Findings::default());
         let trace = Trace::new(plan.aloud);
-        let network = Network::new(dice(seed, 1), trace.clone());
+        let network = Network::new(dice(seed, NETWORKS * plan.network + 1), trace.clone());
         let cluster = Cluster::new(plan.members, plan.lock_groups, seed, &network, findings.clone());
         // Where leaders fall, and where there is none for a while, a dead session's lock may be held for longer; how long
         // is judged at the end, when nothing falls any more.
@@ -220,6 +222,7 @@ impl Run {
                 Some(2) => self.clients.spawn(vandal::rage(setting, node, dice)),
                 Some(3) => self.clients.spawn(rush::rush(setting, node, self.hurried.clone(), dice)),
                 Some(4) => self.clients.spawn(trier::try_all(setting, who, dice)),
+                Some(5..8) => self.clients.spawn(newcomer::visit(setting, who, dice)),
                 Some(_) => self.clients.spawn(watcher::watch(setting, number, node, dice)),
             }
         }

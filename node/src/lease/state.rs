@@ -8,7 +8,10 @@ use std::{
     ops::Bound,
 };
 
-use holdfast_locktable::ids::{SessionEpoch, SessionId, Term};
+use holdfast_locktable::{
+    ids::{SessionEpoch, SessionId, Term},
+    mutant,
+};
 
 use crate::clock::Moment;
 
@@ -262,7 +265,8 @@ impl Leases {
             return Heard::Expiring;
         }
         lease.deadline = lease.deadline.max(at.plus_ms(lease.ttl_ms));
-        if lease.mark != Mark::None {
+        let on_its_way = lease.mark == Mark::Proposed;
+        if lease.mark != Mark::None && !(on_its_way && mutant!("mark-on-its-way-ignored")) {
             Heard::Marked { epoch: lease.epoch }
         } else {
             Heard::Alive { ttl_ms: lease.ttl_ms }

@@ -305,8 +305,11 @@ impl Core {
 
     /// Lets time pass.
     pub(crate) fn tick(&mut self, now: Moment) {
-        if self.ledger.tick(now) {
+        let (lapsed, over) = self.ledger.tick(now);
+        if over {
             self.end(&LossReason::Deadline, now);
+        } else {
+            lapsed.into_iter().for_each(|hold| self.write_off(hold, now));
         }
         self.requests.end_pauses(now);
         let over: Vec<u64> = self

@@ -168,6 +168,14 @@ impl Core {
         }
     }
 
+    /// A hold has passed its deadline and the session lives on, so that its group may keep the lock for it when it is back:
+    /// nobody counts on that any more, and it is released. One that nobody used is being released already.
+    pub(super) fn write_off(&mut self, hold: u64, now: Moment) {
+        if let Ok((queue, token)) = self.holder_of(hold) {
+            self.push(Call::Release { token, hold: None, reply: None }, queue, now);
+        }
+    }
+
     /// Replaces the value of a hold's key.
     pub(crate) fn proclaim(
         &mut self,

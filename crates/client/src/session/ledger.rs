@@ -317,13 +317,13 @@ impl Ledger {
         }
     }
 
-    /// Lets time pass: leases whose deadline is over lose their holds. Answers whether that was the last lease, so that the
-    /// session is over.
-    pub(crate) fn tick(&mut self, now: Moment) -> bool {
+    /// Lets time pass: leases whose deadline is over lose their holds. Answers which, and whether that was the last lease, so
+    /// that the session is over.
+    pub(crate) fn tick(&mut self, now: Moment) -> (Vec<u64>, bool) {
+        let (mut turned, mut lapsed) = (Vec::new(), Vec::new());
         if self.end.is_some() {
-            return false;
+            return (lapsed, false);
         }
-        let mut turned = Vec::new();
         for (group, lease) in &self.leases {
             let state = self.lease_state(lease.since, now);
             if state != lease.shown {
@@ -342,12 +342,13 @@ impl Ledger {
                 let confirmed = self.holds.get(&sequence).is_some_and(|hold| hold.confirmed);
                 if state == HoldState::Lost && confirmed {
                     self.hold_lost(sequence, LossReason::Deadline);
+                    lapsed.push(sequence);
                 } else {
                     self.changed.push(sequence);
                 }
             }
         }
-        self.session_state(now) == SessionState::Lost
+        (lapsed, self.session_state(now) == SessionState::Lost)
     }
 
     /// A hold was handed to its caller.

@@ -21,6 +21,8 @@ pub(crate) struct Pending {
     pub(crate) session: SessionId,
     pub(crate) sent: u64,
     pub(crate) wait: Wait,
+    /// Whether its caller has begun to give it up.
+    pub(crate) given_up: bool,
 }
 
 impl Pending {
@@ -35,7 +37,7 @@ impl Pending {
 
     /// The event with which it began.
     pub(crate) fn event(&self, call: u64, lock: &Arc<str>) -> Event {
-        let Self { client, session, sent, wait } = *self;
+        let Self { client, session, sent, wait, .. } = *self;
         Event::new(sent, Fact::AcquireSent { call, client, session, lock: lock.clone(), wait })
     }
 }
@@ -61,11 +63,20 @@ impl Calls {
     /// Takes in the beginning of an acquire. Comes before the other checks.
     pub(crate) fn begin(&mut self, event: &Event, found: &mut Vec<Violation>) {
         let Fact::AcquireSent { call, client, session, lock, wait } = &event.fact else { return };
-        let pending = Pending { client: *client, session: *session, sent: event.at, wait: *wait };
+        let pending =
+            Pending { client: *client, session: *session, sent: event.at, wait: *wait, given_up: false };
         if let Some(before) = self.pending.insert(*call, pending) {
             let sentence = format!("acquire {call} began twice: {event}, and it had not ended");
             let first = Some(before.event(*call, lock));
             found.push(violation(lock, first, event.clone(), sentence));
+        }
+    }
+
+    /// Takes in that the caller of an acquire gives it up.
+    pub(crate) fn give_up(&mut self, event: &Event) {
+        let Fact::CancelSent { call, .. } = &event.fact else { return };
+        if let Some(pending) = self.pending.get_mut(call) {
+            pending.given_up = true;
         }
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Waiters whose session was lost are I5's matter: their key stays until the lease ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Context, LockCheck};
 use crate::{
-    event::{End, Event, Fact, SessionId},
+    event::{End, Event, Fact, ReleaseEnd, SessionId},
     violation::{Check, Seconds, Violation},
 };
 
@@ -14,6 +14,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Ghosts {
     gave_up: BTreeMap<SessionId, Event>,
+    /// Sessions of which an earlier acquire or hold may stand in the queue, since nobody knows how it ended.
+    unknown: BTreeSet<SessionId>,
 }
 
 impl LockCheck for Ghosts {
@@ -24,10 +26,23 @@ impl LockCheck for Ghosts {
             }
             Fact::AcquireEnded { session, end, .. } => match end {
                 End::Busy | End::TimedOut | End::Cancelled | End::Error => {
-                    self.gave_up.insert(*session, event.clone());
+                    if !self.unknown.contains(session) {
+                        self.gave_up.insert(*session, event.clone());
+                    }
                 }
-                End::Granted(_) | End::SessionLost | End::Unknown => {}
+                // A session stands in a queue once.
+                End::Granted(_) => {
+                    self.unknown.remove(session);
+                }
+                End::Unknown => {
+                    self.unknown.insert(*session);
+                }
+                End::SessionLost => {}
             },
+            Fact::ReleaseEnded { session, end: ReleaseEnd::Unknown | ReleaseEnd::Error, .. }
+            | Fact::HoldLost { session, .. } => {
+                self.unknown.insert(*session);
+            }
             Fact::QueueObserved { asked, holder, waiting, .. } => {
                 for (session, place) in holder
                     .iter()

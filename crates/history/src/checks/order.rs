@@ -45,7 +45,8 @@ impl Order {
         for ahead in self.line.drain(..=at).filter(|ahead| *ahead != call) {
             let Some(pending) = context.calls.get(ahead) else { continue };
             // It may have left the line without having been told yet.
-            let left = pending.limit() <= event.at
+            let left = pending.given_up
+                || pending.limit() <= event.at
                 || context.sessions.get(pending.session).is_none()
                 || context.sessions.dead_by(pending.session).is_some()
                 || context.sessions.valid_until(pending.session) <= event.at;

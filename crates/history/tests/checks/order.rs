@@ -1,6 +1,6 @@
 //! First come, first served where positions are known (order), and nobody in line who gave up (I7).
 
-use holdfast_history::{Check, End, Limits, SessionEnd, Wait, judge};
+use holdfast_history::{Check, End, Limits, ReleaseEnd, SessionEnd, Wait, judge};
 
 use crate::story::{MS, Story};
 
@@ -50,6 +50,16 @@ fn whoever_left_the_line_is_not_passed_over() {
 }
 
 #[test]
+fn a_waiter_that_gives_up_may_be_told_late() {
+    let passed_over = |given_up| {
+        let left = if given_up { line().give_up(99, 2, 12) } else { line() };
+        left.answer(101, 3, 13, End::Granted(7)).answer(102, 2, 12, End::Cancelled)
+    };
+    passed_over(true).good();
+    passed_over(false).broken(Check::Order, &[]);
+}
+
+#[test]
 fn a_waiter_whose_limit_has_passed_may_be_told_late() {
     let limited = |limit| {
         Story::new()
@@ -93,6 +103,32 @@ fn a_waiter_that_gave_up_leaves_within_the_grace() {
             .broken(Check::Ghost, &["2.001000 s later", "waiting"]);
         gave_up(end).queue(3_001, 3_002, Some(2), &[]).broken(Check::Ghost, &["as its holder"]);
     }
+}
+
+#[test]
+fn what_an_earlier_acquire_may_have_left_is_no_ghost_of_a_later_one() {
+    let refused = |earlier| {
+        let story = Story::new().ask(0, 2, 11, Wait::Unlimited).answer(10, 2, 11, earlier);
+        story.ask(20, 2, 12, Wait::Unlimited).answer(30, 2, 12, End::Error).queue(3_001, 3_002, Some(1), &[2])
+    };
+    refused(End::Unknown).good();
+    refused(End::TimedOut).broken(Check::Ghost, &["refused acquire 12"]);
+    // So it is with a hold of which nobody knows whether it is over.
+    let held = || Story::new().hold(0, 2, 11).release(10, 2, 11);
+    let again = |story: Story| {
+        story.ask(20, 2, 12, Wait::Unlimited).answer(30, 2, 12, End::Error).queue(3_001, 3_002, Some(2), &[])
+    };
+    again(held().released(15, 2, 11, ReleaseEnd::Unknown)).good();
+    again(Story::new().hold(0, 2, 11).lost(10, 2, 11)).good();
+    again(held().released(15, 2, 11, ReleaseEnd::Released)).broken(Check::Ghost, &["as its holder"]);
+    // It has been granted since, so that what it left is gone.
+    let granted = Story::new().ask(0, 2, 11, Wait::Unlimited).answer(10, 2, 11, End::Unknown);
+    let granted = granted.hold(20, 2, 12).release(25, 2, 12);
+    granted
+        .ask(30, 2, 13, Wait::Unlimited)
+        .answer(40, 2, 13, End::Error)
+        .queue(3_001, 3_002, Some(1), &[2])
+        .broken(Check::Ghost, &[]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_history::{
-    Check, End, Event, Fact, Limits, Online, SessionEnd, SessionId, Violation, Wait, judge,
+    Check, End, Event, Fact, Limits, Online, ReleaseEnd, SessionEnd, SessionId, Violation, Wait, judge,
 };
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -52,6 +52,11 @@ impl Story {
         self.add(at, Fact::AcquireSent { call, client, session: SessionId(session), lock: lock(), wait })
     }
 
+    pub(crate) fn give_up(self, at: u64, session: u64, call: u64) -> Self {
+        let client = session as u32;
+        self.add(at, Fact::CancelSent { call, client, session: SessionId(session), lock: lock() })
+    }
+
     pub(crate) fn answer(self, at: u64, session: u64, call: u64, end: End) -> Self {
         let client = session as u32;
         self.add(at, Fact::AcquireEnded { call, client, session: SessionId(session), lock: lock(), end })
@@ -65,6 +70,11 @@ impl Story {
     pub(crate) fn release(self, at: u64, session: u64, token: u64) -> Self {
         let client = session as u32;
         self.add(at, Fact::ReleaseSent { client, session: SessionId(session), lock: lock(), token })
+    }
+
+    pub(crate) fn released(self, at: u64, session: u64, token: u64, end: ReleaseEnd) -> Self {
+        let client = session as u32;
+        self.add(at, Fact::ReleaseEnded { client, session: SessionId(session), lock: lock(), token, end })
     }
 
     pub(crate) fn lost(self, at: u64, session: u64, token: u64) -> Self {

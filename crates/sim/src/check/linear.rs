@@ -104,7 +104,10 @@ impl Linear {
                 self.look(lock, *asked, saw, event);
             }
             Fact::HoldLost { session, lock, token, .. } => self.hold_lost(lock, *session, *token, at),
-            Fact::ReleaseEnded { .. } | Fact::SessionSilent { .. } | Fact::FencedWrite { .. } => {}
+            Fact::CancelSent { .. }
+            | Fact::ReleaseEnded { .. }
+            | Fact::SessionSilent { .. }
+            | Fact::FencedWrite { .. } => {}
         }
     }
 

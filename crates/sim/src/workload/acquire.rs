@@ -1,5 +1,5 @@
 //! Asking for a lock until it is known how that ended: repeats with the same request id, at any member, also while the
-//! question before is still under way; and giving a wait up.
+//! question before is still under way.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use holdfast_locktable::{
     ids::Token,
     metadata::Metadata,
     name::Name,
-    outcome::CancelOutcome,
 };
 use holdfast_node::endpoint::{
     ApiError, ErrorCode,
@@ -32,6 +31,8 @@ use crate::{
 };
 
 const NS_PER_MS: u64 = 1_000_000;
+/// Share of the questions in which most clients lose patience.
+pub const USUAL_HASTE: f64 = 0.2;
 
 /// How a client asks for a lock.
 #[derive(Clone, Debug)]
@@ -42,8 +43,19 @@ pub struct Wish {
     pub wait: Wait,
     /// After how many milliseconds it gives the wait up, if it does.
     pub give_up_ms: Option<u64>,
+    /// Share of its questions in which it loses patience with a member, and asks another.
+    pub haste: f64,
     /// Its number within the session.
     pub sequence: u64,
+}
+
+/// How an acquire ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How.
+    pub end: End,
+    /// Whether it was asked for more than once, so that an earlier question may still be under way.
+    pub repeated: bool,
 }
 
 /// One acquire under way.
@@ -57,6 +69,17 @@ pub struct Acquire<'a> {
     pub session: &'a Session,
     /// For what.
     pub wish: Wish,
+}
+
+/// An acquire until it has ended.
+#[derive(Debug)]
+struct Asking {
+    /// Its number.
+    call: u64,
+    /// When it was asked for first.
+    sent: u64,
+    /// Whether an earlier attempt may still be under way somewhere.
+    loose: bool,
 }
 
 /// A question under way. Withdrawn when it is dropped, unless it was left.
@@ -86,10 +109,16 @@ impl Drop for Attempt {
 }
 
 impl Acquire<'_> {
-    /// Asks until it is known how it ended, or the session is over. Answers the token where the lock is held from here on.
-    pub async fn run(&self, dice: &mut Dice) -> End {
-        let call = self.setting.next_call();
-        let first_sent = self.setting.world.now();
+    /// Asks until it is known how it ended, or the session is over; with a token the lock is held from here on.
+    pub async fn run(&self, dice: &mut Dice) -> Ended {
+        let (call, sent) = (self.setting.next_call(), self.setting.world.now());
+        let mut asking = Asking { call, sent, loose: false };
+        let end = self.ended(&mut asking, dice).await;
+        Ended { end, repeated: asking.loose }
+    }
+
+    async fn ended(&self, asking: &mut Asking, dice: &mut Dice) -> End {
+        let call = asking.call;
         let (client, session) = (self.who.client, Id(self.session.id().get()));
         let lock: Arc<str> = self.wish.name.text().into();
         self.setting.journal.note(Fact::AcquireSent {
@@ -102,7 +131,7 @@ impl Acquire<'_> {
         let (end, group) = tokio::select! {
             biased;
             () = self.session.over() => (End::Unknown, None),
-            end = self.until_known(first_sent, dice) => end,
+            end = self.until_known(asking, dice) => end,
         };
         let told = end;
         // An operator has ended the hold before its client was told of it: then it is as if nobody had been told.
@@ -136,20 +165,18 @@ impl Acquire<'_> {
         }
     }
 
-    async fn until_known(&self, first_sent: u64, dice: &mut Dice) -> (End, Option<GroupId>) {
-        // Whether an earlier attempt may still be under way somewhere.
-        let mut loose = false;
+    async fn until_known(&self, asking: &mut Asking, dice: &mut Dice) -> (End, Option<GroupId>) {
         loop {
             let sent = self.setting.world.now();
-            let gone = sent - first_sent;
+            let gone = sent - asking.sent;
             let give_up = self.wish.give_up_ms.map(|ms| ms.saturating_sub(gone));
             // Now and then a client loses patience with a member, and asks another.
-            let impatient = dice.random_bool(0.2).then(|| dice.random_range(50..2_500));
+            let impatient = dice.random_bool(self.wish.haste).then(|| dice.random_range(50..2_500));
             let mut attempt = self.attempt(gone, dice);
             let answer = tokio::select! {
                 biased;
                 answer = attempt.answer() => answer,
-                () = after(give_up) => return self.give_up(dice).await,
+                () = after(give_up) => return self.give_up(asking.call, dice).await,
                 () = after(impatient) => {
                     if dice.random_bool(0.5) {
                         attempt.leave();
@@ -160,13 +187,13 @@ impl Acquire<'_> {
             match answer {
                 Answer::Done(Granted { token, group }) => return (End::Granted(token.0), Some(group)),
                 Answer::Unknown => {
-                    loose = true;
+                    asking.loose = true;
                     ask::again(dice).await;
                 }
                 Answer::No(error) => {
                     self.judge_holder(sent, &error);
                     match self.refused(error.code, &error.message) {
-                        End::Busy if loose => return (self.keep_out(first_sent, dice).await, None),
+                        End::Busy if asking.loose => return (self.keep_out(asking.sent, dice).await, None),
                         end => return (end, None),
                     }
                 }
@@ -199,15 +226,6 @@ impl Acquire<'_> {
         Attempt { task: spawn_local(asking), left: false }
     }
 
-    /// The try was refused while a copy of it may be under way: ends it by name, so that no copy is executed later (rule
-    /// R11), also by a group that has never met the session.
-    async fn keep_out(&self, first_sent: u64, dice: &mut Dice) -> End {
-        let ended = self.end_by_name(dice).await;
-        let (lock, session) = (self.wish.name.text(), Id(self.session.id().get()));
-        self.setting.journal.perhaps(lock, session, first_sent * NS_PER_MS);
-        if ended.is_some() { End::Busy } else { End::Unknown }
-    }
-
     /// A refused try names who holds the lock.
     fn judge_holder(&self, sent: u64, error: &ApiError) {
         if let (ErrorCode::Busy, Some(token)) = (error.code, error.facts.token) {
@@ -238,34 +256,9 @@ impl Acquire<'_> {
         }
     }
 
-    fn request_id(&self) -> RequestId {
+    /// How its request is named.
+    pub fn request_id(&self) -> RequestId {
         RequestId::Sequence { sequence: self.wish.sequence, lowest: self.wish.sequence }
-    }
-
-    /// Gives the wait up: only the answer to a cancel says that it is out of the queue.
-    async fn give_up(&self, dice: &mut Dice) -> (End, Option<GroupId>) {
-        match self.end_by_name(dice).await {
-            Some(CancelOutcome::Cancelled | CancelOutcome::Granted { .. }) => (End::Cancelled, None),
-            // It never came there, or is over in another way.
-            Some(CancelOutcome::None) | None => (End::Unknown, None),
-        }
-    }
-
-    /// Cancels the request until that is answered; `None` where it is refused.
-    async fn end_by_name(&self, dice: &mut Dice) -> Option<CancelOutcome> {
-        let (name, session, request) = (self.wish.name.clone(), self.session.id(), self.request_id());
-        let verb: Verb<CancelOutcome> = Arc::new(move |endpoint| {
-            let (name, request) = (name.clone(), request.clone());
-            Box::pin(async move { endpoint.abandon(name, session, request).await })
-        });
-        loop {
-            let member = ask::any(self.setting, dice);
-            match ask::ask(self.setting, self.who.node, member, "cancel", verb.clone()).await {
-                Answer::Done(outcome) => return Some(outcome),
-                Answer::No(_) => return None,
-                Answer::Unknown => ask::again(dice).await,
-            }
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::task::spawn_local;
 
 use super::{
     Setting,
-    acquire::{Acquire, Wish, token_of},
+    acquire::{Acquire, Ended as Asked, USUAL_HASTE, Wish, token_of},
     echo::{self, Ended},
     hold::Hold,
     pause,
@@ -22,6 +22,11 @@ use crate::entropy::Dice;
 const ECHOED: f64 = 0.3;
 /// How soon they come, in milliseconds.
 const SOON_MS: u64 = 300;
+/// Share of the holds that last for seconds, of those that were asked for more than once.
+const STEADY: f64 = 0.3;
+/// The longest pause between two uses of such a hold, and of all others, in milliseconds.
+const STEADY_STEP_MS: u64 = 2_500;
+const STEP_MS: u64 = 50;
 /// So many acquires of a session that is over come once more.
 const LAST_ENDED: usize = 4;
 
@@ -84,7 +89,7 @@ impl Client {
         let wish = self.wish(sequence);
         let name = wish.name.clone();
         let acquire = Acquire { setting: &self.setting, who: self.who, session, wish };
-        let end = acquire.run(&mut self.dice).await;
+        let Asked { end, repeated } = acquire.run(&mut self.dice).await;
         let Some(token) = token_of(end) else {
             return match end {
                 End::Busy | End::TimedOut | End::Cancelled => Next::Same,
@@ -95,7 +100,9 @@ impl Client {
         let setting = self.setting.clone();
         self.release_once_more(ended, &name);
         let hold = Hold { setting: &setting, who: self.who, session, name, token };
-        if !hold.work(&mut self.dice).await {
+        // What an earlier question of the same acquire does later, somebody must be there to suffer from.
+        let step_ms = if repeated && self.dice.random_bool(STEADY) { STEADY_STEP_MS } else { STEP_MS };
+        if !hold.work(step_ms, &mut self.dice).await {
             return Next::New;
         }
         if hold.name.kind() == NameKind::Election && !hold.proclaim(&mut self.dice).await {
@@ -138,7 +145,8 @@ impl Client {
             6..8 => (Wait::Unlimited, Some(self.dice.random_range(1..3_000))),
             _ => (Wait::Unlimited, None),
         };
-        Wish { name: self.setting.names[at].clone(), wait, give_up_ms, sequence }
+        let name = self.setting.names[at].clone();
+        Wish { name, wait, give_up_ms, haste: USUAL_HASTE, sequence }
     }
 
     /// The client's machine is gone; another takes its place later.

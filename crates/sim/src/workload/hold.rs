@@ -44,10 +44,11 @@ impl Hold<'_> {
             && self.setting.world.now() < self.session.hold_deadline_ms(&self.name)
     }
 
-    /// Uses the lock for a while, as long as the client counts on it. Answers whether it still does.
-    pub async fn work(&self, dice: &mut Dice) -> bool {
+    /// Uses the lock a few times, with pauses of up to `step_ms`, as long as the client counts on it. Answers whether it still
+    /// does.
+    pub async fn work(&self, step_ms: u64, dice: &mut Dice) -> bool {
         for _ in 0..dice.random_range(0..4) {
-            pause(dice.random_range(1..50)).await;
+            pause(dice.random_range(1..step_ms)).await;
             if !self.counts() {
                 break;
             }

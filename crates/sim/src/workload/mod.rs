@@ -1,12 +1,13 @@
 //! Clients of a simulated cluster: few names, many sessions, every way of asking, and every way of going wrong.
 //!
 //! - [`client`]: what one client does, over and over. [`session`]: its session and the keepalives. [`acquire`]: asking for
-//!   a lock until it is known how that ended. [`hold`]: what it does with one. [`habits`]: how it keeps its session.
+//!   a lock until it is known how that ended. [`cancel`]: giving that up. [`hold`]: what it does with one. [`habits`]: how
+//!   it keeps its session.
 //! - [`observer`]: looks at queues. [`watcher`]: watches all changes. [`rush`]: closes sessions with acquires under way.
 //!   [`operator`]: ends holds and sessions by force. [`vandal`]: asks for what nobody may have, and storms members with
 //!   questions.
 //! - [`audit`]: asks whether the service knows what it has acknowledged. [`echo`]: sends again what was answered long ago.
-//!   [`trier`]: tries everything everywhere.
+//!   [`trier`]: tries everything everywhere. [`newcomer`]: tries once with each session.
 //! - [`native`]: the product's own client, over the members' own gRPC services.
 //! - [`ask`]: the way to a member. [`registry`]: whose session is whose.
 //!
@@ -16,11 +17,13 @@
 pub mod acquire;
 pub mod ask;
 pub mod audit;
+pub mod cancel;
 pub mod client;
 pub mod echo;
 pub mod habits;
 pub mod hold;
 pub mod native;
+pub mod newcomer;
 pub mod observer;
 pub mod operator;
 pub mod registry;

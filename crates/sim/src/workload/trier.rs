@@ -7,7 +7,7 @@ use rand::Rng;
 
 use super::{
     Setting,
-    acquire::{Acquire, Wish},
+    acquire::{Acquire, USUAL_HASTE, Wish},
     pause,
     session::{Session, Who},
 };
@@ -27,10 +27,10 @@ pub async fn try_all(setting: Setting, who: Who, mut dice: Dice) {
                 break;
             }
             let name = setting.names[dice.random_range(0..setting.names.len())].clone();
-            let wish = Wish { name, wait: Wait::Try, give_up_ms: None, sequence };
+            let wish = Wish { name, wait: Wait::Try, give_up_ms: None, haste: USUAL_HASTE, sequence };
             let tried = Acquire { setting: &setting, who, session: &session, wish }.run(&mut dice).await;
             // What it was granted goes with the session.
-            if tried != End::Busy {
+            if tried.end != End::Busy {
                 break;
             }
         }

@@ -4,8 +4,10 @@ use holdfast_proto::v1::{self, acquire};
 
 use super::*;
 use crate::{
-    acquire_error::AcquireError, hold_error::HoldError, session::request::MAX_ACQUIRES_ON_THE_WIRE,
-    state::HoldState,
+    acquire_error::AcquireError,
+    hold_error::HoldError,
+    session::request::MAX_ACQUIRES_ON_THE_WIRE,
+    state::{HoldState, LossReason},
 };
 
 fn acquire_of(messages: &[(u64, session_request::Body)]) -> (u64, v1::Acquire) {
@@ -207,6 +209,36 @@ fn an_acquire_does_not_overtake_the_release_of_a_dropped_guard() {
     assert_eq!(kinds(&messages), ["release"]);
     answer(&mut core, messages[0].0, released(true), at(110));
     assert_eq!(kinds(&sent(&mut core, at(110))), ["acquire"]);
+}
+
+#[test]
+fn what_passes_its_deadline_while_the_session_lives_on_is_released() {
+    for dropped in [false, true] {
+        let mut core = core();
+        let hold = hold(&mut core, "a", 7, 1, 0);
+        for (sent_at, answered_at) in [(2_500, 2_510), (5_000, 5_010), (7_500, 7_510)] {
+            keepalive(
+                &mut core,
+                sent_at,
+                &[(1, v1::LeaseState::Unavailable), (2, v1::LeaseState::Renewed)],
+                answered_at,
+            );
+        }
+        core.tick(at(9_900));
+        assert_eq!(core.loss_of(hold), LossReason::Deadline);
+        if dropped {
+            core.give_back(hold, at(9_901));
+        }
+        // Its group may be back in time by its own clock and keep the lock: the next acquire must find it free.
+        let (acquire, _answered) = core.acquire(want("a", Wait::Try), at(9_902));
+        let messages = sent(&mut core, at(9_902));
+        assert_eq!(kinds(&messages), ["release"], "dropped: {dropped}");
+        let session_request::Body::Release(release) = &messages[0].1 else { panic!("{messages:?}") };
+        assert_eq!(release.token, 7);
+        answer(&mut core, messages[0].0, released(true), at(9_950));
+        let messages = sent(&mut core, at(9_950));
+        assert_eq!(messages.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), [acquire]);
+    }
 }
 
 #[test]
