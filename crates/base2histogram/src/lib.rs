@@ -122,7 +122,6 @@ impl<T> AsciiChart<T> {
 
     /// Adds one more.
     #[must_use]
-    #[expect(clippy::should_implement_trait, reason = "the name that openraft calls")]
     pub fn add(mut self, name: &str, histogram: Histogram<T>) -> Self {
         self.series.push((name.to_owned(), histogram));
         self

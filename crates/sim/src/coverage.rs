@@ -122,5 +122,11 @@ fn kind(command: &Command) -> &'static str {
         Command::Compact { .. } => "compact",
         Command::AttachTxn { .. } => "attach-txn",
         Command::AttachCancel { .. } => "attach-cancel",
+        Command::Seal(_) => "seal",
+        Command::Unseal { .. } => "unseal",
+        Command::Import(_) => "import",
+        Command::Activate(_) => "activate",
+        Command::Discard { .. } => "discard",
+        Command::Drop(_) => "drop",
     }
 }

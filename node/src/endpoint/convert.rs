@@ -149,6 +149,13 @@ impl About<'_> {
             ),
             Rejection::StaleTerm => ApiError::no_leader(self.group),
             Rejection::AlreadyOwned => ApiError::new(ErrorCode::Internal, "the group has its ranges already"),
+            // Only the driver of a move meets these.
+            Rejection::StaleMove { .. }
+            | Rejection::MoveUnderWay { .. }
+            | Rejection::ImportOutOfOrder { .. }
+            | Rejection::NotPrepared => {
+                ApiError::new(ErrorCode::Internal, "a step of a move came out of turn")
+            }
         }
     }
 

@@ -238,6 +238,7 @@ impl Group {
         match end {
             Ok(CallEnd::Ended(WaitEnd::Granted { token })) => Ok(GroupAnswer::Granted(token)),
             Ok(CallEnd::Ended(WaitEnd::Removed(removal))) => Ok(GroupAnswer::NotGranted(removal)),
+            Ok(CallEnd::Elsewhere) => Err(GroupError::Rejected(Rejection::NotOwner)),
             Ok(CallEnd::LeaderLost) | Err(_) => Err(GroupError::NotLeader { leader: self.leader() }),
         }
     }

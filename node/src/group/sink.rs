@@ -80,6 +80,7 @@ impl GroupSink {
         for fact in facts {
             match fact {
                 Fact::SessionOpened { .. }
+                | Fact::SessionArrived { .. }
                 | Fact::RenewalStopped { .. }
                 | Fact::EndRemembered { .. }
                 | Fact::Marked { .. }
@@ -97,6 +98,7 @@ impl GroupSink {
                     }
                 }
                 Fact::EndTold { .. } => {}
+                Fact::RangeLeft { .. } => changes.push(fact),
                 // Only a leader's calls wait here; the next leader reads the waits from its table.
                 Fact::Waiting { .. } | Fact::WaitEnded { .. } if leads => changes.push(fact),
                 Fact::HoldEnded { ref name, reason, granted_at_ms, .. } => {

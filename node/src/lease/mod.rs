@@ -197,8 +197,9 @@ impl LeaseManager {
         failed: Option<GroupError>,
         decided: Moment,
     ) {
+        let now = self.clock.now();
         if let Some(leases) = self.leases_of(term) {
-            leases.expiry_done();
+            leases.expiry_done(sessions, now);
         }
         match failed {
             None => {
@@ -207,10 +208,6 @@ impl LeaseManager {
             }
             Some(error) => {
                 tracing::info!(group = %self.proposer.group(), %error, sessions = sessions.len(), "expiry was not committed");
-                let now = self.clock.now();
-                if let Some(leases) = self.leases_of(term) {
-                    leases.expiry_failed(sessions, now);
-                }
             }
         }
         // Sessions that did end were answered by their facts; the others were not decided.
@@ -231,6 +228,9 @@ impl LeaseManager {
         let Some(leases) = &mut self.leases else { return };
         match fact {
             Fact::SessionOpened { session, epoch, ttl_ms } => leases.opened(*session, *epoch, *ttl_ms, now),
+            Fact::SessionArrived { session, epoch, ttl_ms, left_ms, renewal_stopped } => {
+                leases.arrived(*session, *epoch, *ttl_ms, *left_ms, *renewal_stopped, now);
+            }
             Fact::SessionEnded { session, epoch, .. } => {
                 leases.ended(*session, *epoch);
                 self.answer_held(*session, ExpiryEnd::Ended);
@@ -241,6 +241,7 @@ impl LeaseManager {
             Fact::Cleared { session } => leases.cleared(*session),
             Fact::EndToTell { .. }
             | Fact::EndTold { .. }
+            | Fact::RangeLeft { .. }
             | Fact::Waiting { .. }
             | Fact::WaitEnded { .. }
             | Fact::HoldEnded { .. } => {}

@@ -161,6 +161,25 @@ impl Leases {
         self.arm(Known { session, epoch, ttl_ms, marked_ms: None, renewal_stopped: false }, now);
     }
 
+    /// A session came with a range from another group, with so much time left at least.
+    pub fn arrived(
+        &mut self,
+        session: SessionId,
+        epoch: SessionEpoch,
+        ttl_ms: u64,
+        left_ms: u64,
+        renewal_stopped: bool,
+        now: Moment,
+    ) {
+        match self.leases.get_mut(&session).filter(|lease| lease.epoch == epoch) {
+            // The later of both deadlines counts; the timer set follows when it comes to look.
+            Some(lease) => lease.deadline = lease.deadline.max(now.plus_ms(left_ms)),
+            None => {
+                self.arm(Known { session, epoch, ttl_ms, marked_ms: Some(left_ms), renewal_stopped }, now)
+            }
+        }
+    }
+
     fn arm(&mut self, known: Known, now: Moment) {
         self.remove(known.session);
         let left_ms = known.marked_ms.map_or(known.ttl_ms, |left| left.min(known.ttl_ms));
@@ -234,20 +253,19 @@ impl Leases {
         self.next_mark = Some(now.plus_ms(MARK_INTERVAL_MS));
     }
 
-    /// A proposed expiry is decided, one way or the other: there is room for the next one.
-    pub fn expiry_done(&mut self) {
-        self.expiries = self.expiries.saturating_sub(1);
-    }
-
     /// The end of a session is remembered here.
     pub fn end_remembered(&mut self, session: SessionId, epoch: SessionEpoch, now: Moment) {
         self.tombstones.insert((now.plus_ms(REMEMBER_END_MS), session, epoch));
     }
 
-    /// A proposed expiry did not happen: its sessions live on, until it is proposed again after a pause.
-    pub fn expiry_failed(&mut self, sessions: &[(SessionId, SessionEpoch)], now: Moment) {
+    /// A proposed expiry is decided, one way or the other: there is room for the next one. Sessions that have not ended by it,
+    /// because it was not agreed on or they were passed over in a sealed range, live on until it is proposed again after a
+    /// pause. The facts of those that did may still be on their way.
+    pub fn expiry_done(&mut self, sessions: &[(SessionId, SessionEpoch)], now: Moment) {
+        self.expiries = self.expiries.saturating_sub(1);
         for (session, epoch) in sessions {
-            if let Some(lease) = self.leases.get_mut(session).filter(|lease| lease.epoch == *epoch) {
+            let left = self.leases.get_mut(session).filter(|lease| lease.epoch == *epoch && lease.expiring);
+            if let Some(lease) = left {
                 lease.expiring = false;
                 lease.timer = now.plus_ms(RETRY_MS);
                 self.timers.insert((lease.timer, *session));

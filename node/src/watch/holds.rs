@@ -9,6 +9,7 @@ use holdfast_locktable::{
     ids::{SessionId, Token},
     name::Name,
 };
+use holdfast_partitioner::Range;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::watchers::Audience;
@@ -37,7 +38,7 @@ pub enum HoldNews {
         /// Why.
         reason: Removal,
     },
-    /// The table was replaced by a snapshot: whether it has ended must be looked up anew.
+    /// The table was replaced by a snapshot, or the range has another owner: whether it has ended must be looked up anew.
     LookAgain(Hold),
 }
 
@@ -78,6 +79,17 @@ impl Holds {
             self.audience.leaves(1);
             // A listener that went away need not hear.
             let _ = listener.send(HoldNews::Ended { hold, reason });
+        }
+    }
+
+    /// A range has another owner, which knows whether a hold in it has ended.
+    pub fn left(&mut self, range: &Range) {
+        let gone = self.by_token.extract_if(.., |_, (hold, _)| range.contains(hold.name.internal()));
+        let gone: Vec<(Hold, Listener)> = gone.map(|(_, followed)| followed).collect();
+        self.audience.leaves(gone.len());
+        for (hold, listener) in gone {
+            // As above.
+            let _ = listener.send(HoldNews::LookAgain(hold));
         }
     }
 

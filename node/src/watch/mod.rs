@@ -43,6 +43,8 @@ pub enum CallEnd {
     Ended(WaitEnd),
     /// This member leads no more: ask the next leader with the same request id.
     LeaderLost,
+    /// The range of the name has moved: ask its owner with the same request id.
+    Elsewhere,
 }
 
 /// A call wants to hear how its request ends. Sent before the request is proposed.
@@ -253,9 +255,17 @@ impl WatchFanout {
                 }
             }
             Fact::HoldEnded { token, reason, .. } => self.holds.ended(token, reason),
+            Fact::RangeLeft { range } => {
+                self.holds.left(&range);
+                for caller in self.waits.left(&range) {
+                    // As above.
+                    let _ = caller.send(CallEnd::Elsewhere);
+                }
+            }
             Fact::Waiting { .. }
             | Fact::WaitEnded { .. }
             | Fact::SessionOpened { .. }
+            | Fact::SessionArrived { .. }
             | Fact::SessionEnded { .. }
             | Fact::RenewalStopped { .. }
             | Fact::EndToTell { .. }

@@ -11,6 +11,8 @@ use std::{
 
 use holdfast_locktable::{command::RequestId, event::WaitEnd, ids::SessionId, mutant, name::Name};
 
+use holdfast_partitioner::Range;
+
 use super::told::{AttemptId, Others, Told};
 use crate::clock::Moment;
 
@@ -102,6 +104,20 @@ impl<C> Waits<C> {
         let callers =
             std::mem::take(&mut self.slots).into_values().flat_map(|slot| slot.callers.into_values());
         callers.map(|(_, caller)| caller).collect()
+    }
+
+    /// A range has another owner: who waits for a name in it must ask there.
+    pub fn left(&mut self, range: &Range) -> Vec<C> {
+        let keys: Vec<WaitKey> =
+            self.slots.keys().filter(|key| range.contains(key.name.internal())).cloned().collect();
+        let mut callers = Vec::new();
+        for key in keys {
+            if let Some(slot) = self.slots.get_mut(&key) {
+                callers.extend(std::mem::take(&mut slot.callers).into_values().map(|(_, caller)| caller));
+            }
+            self.drop_slot(&key);
+        }
+        callers
     }
 
     /// A caller wants to hear how a request ends. To be called before the request is proposed, so that a grant cannot

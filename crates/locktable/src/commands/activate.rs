@@ -26,13 +26,9 @@ pub(crate) fn apply(
     if moves.activated == activate.move_number {
         return Ok(Outcome::Activated { revision: table.state.revision });
     }
-    let ours = |incoming: &&Incoming| {
-        incoming.move_number == activate.move_number && incoming.digest == activate.digest
-    };
-    let sealed_at = moves
-        .incoming
-        .as_ref()
-        .filter(ours)
+    let incoming = moves.incoming.as_ref().filter(|incoming| incoming.move_number == activate.move_number);
+    let sealed_at = incoming
+        .filter(|incoming| incoming.digest == activate.digest)
         .and_then(|incoming| incoming.complete)
         .ok_or(Rejection::NotPrepared)?;
     let revision = table.state.revision.max(sealed_at);
@@ -44,7 +40,7 @@ pub(crate) fn apply(
     table.state.moves.arrived(&incoming.range, write, table.state.history.oldest());
     table.state.ownership.replace(activate.map_epoch, &activate.ranges);
     changes.write_at(write);
-    settle_in(table, changes, incoming);
+    settle_in(table, changes, *incoming);
     Ok(Outcome::Activated { revision })
 }
 

@@ -1,7 +1,7 @@
 //! `Import`: the destination takes in what was exported, part by part, and keeps it apart: nothing of it can be read or
 //! changed before `Activate` (rule R18).
 
-use alloc::collections::BTreeMap;
+use alloc::{boxed::Box, collections::BTreeMap};
 
 use crate::{
     codec::Digest,
@@ -48,7 +48,7 @@ fn start(table: &mut LockTable, import: &Import) -> Result<(), Rejection> {
         return Err(Rejection::ImportOutOfOrder { next: 0 });
     }
     table.state.moves.highest = import.move_number;
-    table.state.moves.incoming = Some(Incoming {
+    table.state.moves.incoming = Some(Box::new(Incoming {
         move_number: import.move_number,
         attempt: import.attempt,
         range: import.range.clone(),
@@ -57,7 +57,7 @@ fn start(table: &mut LockTable, import: &Import) -> Result<(), Rejection> {
         complete: None,
         sessions: BTreeMap::new(),
         keys: BTreeMap::new(),
-    });
+    }));
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! `Seal`: the source of a move stops changing a range. What is refused from here on is asked again of whichever group owns
 //! the range afterwards (rule R16).
 
+use alloc::boxed::Box;
+
 use crate::{
     command::Seal,
     outcome::{Outcome, Rejection},
@@ -20,6 +22,6 @@ pub(crate) fn apply(table: &mut LockTable, changes: &Changes, seal: &Seal) -> Re
     let left = seal.left.iter().map(|(session, epoch, left_ms)| (*session, (*epoch, *left_ms))).collect();
     let (move_number, range) = (seal.move_number, seal.range.clone());
     table.state.moves.highest = move_number;
-    table.state.moves.sealed = Some(Sealed { move_number, range, revision, left });
+    table.state.moves.sealed = Some(Box::new(Sealed { move_number, range, revision, left }));
     Ok(Outcome::Sealed { revision })
 }

@@ -26,9 +26,9 @@ pub(crate) struct Moves {
     /// The last one that gave this group a range.
     pub(crate) activated: MoveNumber,
     /// The range that is sealed for going.
-    pub(crate) sealed: Option<Sealed>,
+    pub(crate) sealed: Option<Box<Sealed>>,
     /// The range that is coming.
-    pub(crate) incoming: Option<Incoming>,
+    pub(crate) incoming: Option<Box<Incoming>>,
     /// Ranges that came, with the first revision from which on their history is here (rule R19).
     pub(crate) arrived: Vec<(Range, Revision)>,
 }

@@ -33,8 +33,8 @@ pub(crate) struct State {
     pub(crate) history: History,
     /// At attached groups: sessions that live at their homes and have no lease here. Version 1 of a snapshot ends before.
     pub(crate) absent: BTreeMap<SessionId, Absent>,
-    /// Ranges on their way. Version 2 of a snapshot ends before.
-    pub(crate) moves: Moves,
+    /// Ranges on their way. Version 2 of a snapshot ends before. Boxed, as there are few.
+    pub(crate) moves: Box<Moves>,
 }
 
 /// One key.
@@ -110,7 +110,7 @@ impl State {
             tombstones: BTreeSet::new(),
             history: History::default(),
             absent: BTreeMap::new(),
-            moves: Moves::default(),
+            moves: Box::default(),
         }
     }
 

@@ -54,7 +54,7 @@ fn keepalives_of_an_expiring_session_wait_and_live_on_when_the_expiry_fails() {
     leases.opened(id(1), epoch(), TTL, Moment(0));
     assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
     assert_eq!(leases.heard(id(1), Moment(TTL + 1)), Heard::Expiring);
-    leases.expiry_failed(&[(id(1), epoch())], Moment(TTL + 1));
+    leases.expiry_done(&[(id(1), epoch())], Moment(TTL + 1));
     assert_eq!(leases.heard(id(1), Moment(TTL + 2)), Heard::Alive { ttl_ms: TTL });
     assert_eq!(expired(&look(&mut leases, TTL + 100)), []);
     assert_eq!(expired(&look(&mut leases, 2 * TTL + 2)), [id(1)]);
@@ -146,10 +146,10 @@ fn few_expiries_are_on_their_way_and_who_is_heard_before_its_turn_lives_on() {
     assert_eq!(expired(&look(&mut leases, TTL + 1)), []);
     assert!(leases.next_look() > Moment(TTL + 1), "it does not look in vain");
     leases.heard(id(2_600), Moment(TTL + 1));
-    leases.expiry_done();
+    leases.expiry_done(&[], Moment(TTL));
     assert_eq!(leases.next_look(), Moment(TTL));
     assert_eq!(expired(&look(&mut leases, TTL + 2)).len(), BATCH);
-    leases.expiry_done();
+    leases.expiry_done(&[], Moment(TTL));
     let rest = expired(&look(&mut leases, TTL + 3));
     assert_eq!((rest.len(), rest.last()), (99, Some(&id(2_599))));
 }
@@ -231,8 +231,24 @@ fn an_expiry_that_failed_is_proposed_again_after_a_pause() {
     let mut leases = leader_at(0);
     leases.opened(id(1), epoch(), TTL, Moment(0));
     assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
-    leases.expiry_failed(&[(id(1), epoch())], Moment(TTL + 5));
+    leases.expiry_done(&[(id(1), epoch())], Moment(TTL + 5));
     assert_eq!(leases.next_look(), Moment(TTL + 5 + RETRY_MS), "never at once");
     assert_eq!(expired(&look(&mut leases, TTL + 4 + RETRY_MS)), []);
     assert_eq!(expired(&look(&mut leases, TTL + 5 + RETRY_MS)), [id(1)]);
+}
+
+#[test]
+fn a_session_that_arrives_has_what_it_had_left_or_the_later_deadline() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    leases.arrived(id(1), epoch(), TTL, TTL / 2, false, Moment(TTL * 3 / 4));
+    assert_eq!(leases.left_ms(id(1), Moment(TTL)), Some(TTL / 4), "known here: the later deadline");
+    leases.arrived(id(1), epoch(), TTL, 0, false, Moment(TTL));
+    assert_eq!(leases.left_ms(id(1), Moment(TTL)), Some(TTL / 4));
+    leases.arrived(id(2), epoch(), TTL, TTL / 2, false, Moment(0));
+    assert_eq!(leases.left_ms(id(2), Moment(0)), Some(TTL / 2));
+    // It counts as silent: the mark goes before it is acknowledged.
+    assert_eq!(leases.heard(id(2), Moment(1)), Heard::Marked { epoch: epoch() });
+    leases.arrived(id(3), epoch(), TTL, TTL / 2, true, Moment(0));
+    assert_eq!(leases.heard(id(3), Moment(1)), Heard::Stopped);
 }
