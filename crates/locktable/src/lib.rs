@@ -17,7 +17,7 @@
 //! # The parts
 //! - [`ids`], [`name`], [`metadata`]: the small typed values. [`route`]: by which name a key routes.
 //! - [`command`] and [`txn`]: what can be asked; [`outcome`]: what is answered; [`event`]: what happened; [`view`]: what
-//!   can be read.
+//!   can be read; [`moved`]: what goes from one group to another.
 //! - [`table`]: the state, how it changes (`changes`), what is derived from it (`index`), and all reads (`read`).
 //! - `commands`: one file per command. [`invariants`]: the rules that hold after every entry. [`codec`]: bytes.
 //!
@@ -47,7 +47,8 @@
 //! | R11 sequences, floors, records; kept for sessions that have lapsed here | `table/requests.rs`, `table/state.rs`: `Absent` |
 //! | R13 puts and transactions | `commands/txn/plan.rs`, `txn/check.rs` |
 //! | R14 forced release | `commands/force_release.rs` |
-//! | R16 ownership | `table/ownership.rs`, asked first by every command on a name or key |
+//! | R16 ownership, sealed ranges | `table/ownership.rs`, `table/moves.rs`, asked first by every command on a name or key |
+//! | R17, R18 moves of ranges | `commands/{seal,unseal,import,activate,discard,drop_range}.rs`, `table/export.rs` |
 //! | R20 a full counter is an error | [`outcome::Rejection::CounterFull`] |
 #![no_std]
 
