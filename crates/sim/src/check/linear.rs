@@ -3,12 +3,14 @@
 //! held or free only while it is so.
 //!
 //! The tokens give the order of holds. So each hold has a span in which it may have stood, and one in which it must have;
-//! every other answer must find its place among them. Looks at clients only, never at a table or log. What a client does not
+//! every other answer must find its place among them, first each for itself, which is easier to read, then all at once. Looks at clients only, never at a table or log. What a client does not
 //! know of is taken to have happened if that helps.
 
 use std::collections::BTreeMap;
 
 use holdfast_history::{End, Event, Fact, ReleaseEnd, SessionEnd, SessionId};
+
+use super::moments::{Either, Moments};
 
 /// The end of all time.
 const NEVER: u64 = u64::MAX;
@@ -53,6 +55,18 @@ enum Saw {
     HeldBy(SessionId),
     /// Nobody holds.
     Free,
+}
+
+impl Look {
+    /// Whether it can have seen what it saw in this phase: even ones are free, odd ones are the holds in their order.
+    fn sees(&self, phase: usize, sessions: &[SessionId]) -> bool {
+        let holder = if phase % 2 == 1 { sessions.get(phase / 2) } else { None };
+        match self.saw {
+            Saw::HeldByOther(own) => holder.is_some_and(|holder| *holder != own),
+            Saw::HeldBy(wanted) => holder == Some(&wanted),
+            Saw::Free => holder.is_none(),
+        }
+    }
 }
 
 /// What was seen of one lock.
@@ -211,7 +225,46 @@ impl Lock {
                 ));
             }
         }
-        wrong
+        // One finding is enough: what has no moment of its own has none beside the others.
+        if wrong.is_empty() { self.judge_together().into_iter().collect() } else { wrong }
+    }
+
+    /// Holds begin and end one after the other, and between them the lock is free: these are the phases of a lock, and each
+    /// look must meet one of those in which it can have seen what it saw. It meets none if its time lies between the end of
+    /// one such phase and the beginning of the next. Whether the ends can be chosen so that this is nowhere so is decided for
+    /// all looks at once.
+    fn judge_together(&self) -> Option<String> {
+        let bounds = self
+            .holds
+            .values()
+            .flat_map(|hold| [(hold.sent, hold.told), (hold.may_end.min(hold.must_end), hold.must_end)]);
+        // Before everything and after everything, so that each phase has two ends.
+        let bounds = [(0, 0)].into_iter().chain(bounds).chain([(NEVER, NEVER)]);
+        let sessions: Vec<SessionId> = self.holds.values().map(|hold| hold.session).collect();
+        let (mut pairs, mut whose) = (Vec::new(), Vec::new());
+        for look in self.looks.iter().filter(|look| !self.perhaps_seen(look)) {
+            let seen = (0..=2 * sessions.len()).filter(|phase| look.sees(*phase, &sessions));
+            // Phase p lasts from boundary p to boundary p + 1. The last one ended too early, the next one began too late.
+            let mut ended = 0;
+            for phase in seen.chain([2 * sessions.len() + 1]) {
+                pairs.push(Either { late: ended, not_before: look.from, early: phase, not_after: look.to });
+                whose.push(look);
+                ended = phase + 1;
+            }
+        }
+        let failed = Moments::new(bounds).fit(&pairs).err()?;
+        let what = failed.and_then(|pair| whose.get(pair)).map_or("its holds", |look| &look.event);
+        Some(format!("what was seen of it cannot all have been so, whatever the moments: {what}"))
+    }
+
+    /// Whether somebody may have held unknown to all whom the look can have seen.
+    fn perhaps_seen(&self, look: &Look) -> bool {
+        let meets = |p: &Perhaps| p.from <= look.to && look.from <= p.to;
+        match look.saw {
+            Saw::HeldByOther(own) => self.perhaps.iter().any(|p| p.session != own && meets(p)),
+            Saw::HeldBy(holder) => self.perhaps.iter().any(|p| p.session == holder && meets(p)),
+            Saw::Free => false,
+        }
     }
 
     fn fits(&self, look: &Look, spans: &[(&Hold, u64, u64)]) -> bool {

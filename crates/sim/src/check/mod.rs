@@ -32,6 +32,7 @@ pub mod history;
 pub mod input;
 pub mod judges;
 pub mod linear;
+mod moments;
 pub mod refusals;
 pub mod rest;
 pub mod rules;

@@ -144,3 +144,20 @@ fn a_session_may_outlive_a_hold_that_it_has_lost() {
 fn a_hold_that_was_not_lost_stands_as_long_as_its_session() {
     assert_eq!(lives_on(false).wrong(), 1);
 }
+
+#[test]
+fn looks_that_fit_each_for_itself_and_not_together_are_wrong() {
+    // The hold began by 14 ms, or it began after 15 ms: either may be, and both were seen.
+    for (seen_held, seen_free, wrong) in [(true, false, 0), (false, true, 0), (true, true, 1)] {
+        let mut story = Story::new();
+        story.acquire(A, 10, 20, End::Granted(1));
+        if seen_held {
+            story.look(11, 14, Some(A));
+        }
+        if seen_free {
+            story.look(15, 18, None);
+        }
+        story.release(A, 1, 30, 40);
+        assert_eq!(story.wrong(), wrong, "held {seen_held}, free {seen_free}");
+    }
+}
