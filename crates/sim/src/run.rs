@@ -119,6 +119,8 @@ struct Run {
     setting: Setting,
     /// Locks of the client that is in a hurry.
     hurried: Vec<Name>,
+    /// Locks of those who come with a new session each time.
+    strange: Vec<Name>,
     judges: Judges,
     findings: Findings,
     trace: Trace,
@@ -168,7 +170,8 @@ impl Run {
             nemesis: Nemesis::new(dice(seed, 2), trace.clone(), u64::MAX, Spared::default()),
             judges: Judges::new(setting.clone()),
             setting,
-            hurried: [plan.names, plan.names + 1].into_iter().map(name).collect::<io::Result<_>>()?,
+            hurried: (plan.names..plan.names + 2).map(name).collect::<io::Result<_>>()?,
+            strange: (plan.names + 2..plan.names + 4).map(name).collect::<io::Result<_>>()?,
             findings,
             trace,
         })
@@ -222,7 +225,7 @@ impl Run {
                 Some(2) => self.clients.spawn(vandal::rage(setting, node, dice)),
                 Some(3) => self.clients.spawn(rush::rush(setting, node, self.hurried.clone(), dice)),
                 Some(4) => self.clients.spawn(trier::try_all(setting, who, dice)),
-                Some(5..8) => self.clients.spawn(newcomer::visit(setting, who, dice)),
+                Some(5..9) => self.clients.spawn(newcomer::visit(setting, who, self.strange.clone(), dice)),
                 Some(_) => self.clients.spawn(watcher::watch(setting, number, node, dice)),
             }
         }

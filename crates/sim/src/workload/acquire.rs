@@ -31,8 +31,19 @@ use crate::{
 };
 
 const NS_PER_MS: u64 = 1_000_000;
-/// Share of the questions in which most clients lose patience.
-pub const USUAL_HASTE: f64 = 0.2;
+/// The haste of most clients.
+pub const USUAL_HASTE: Haste = Haste { share: 0.2, most_ms: 2_500 };
+/// The earliest that anybody loses patience, in milliseconds.
+const LEAST_PATIENCE_MS: u64 = 50;
+
+/// How soon somebody loses patience with a member, and asks another.
+#[derive(Clone, Copy, Debug)]
+pub struct Haste {
+    /// In which share of the questions.
+    pub share: f64,
+    /// After how many milliseconds at most.
+    pub most_ms: u64,
+}
 
 /// How a client asks for a lock.
 #[derive(Clone, Debug)]
@@ -43,8 +54,8 @@ pub struct Wish {
     pub wait: Wait,
     /// After how many milliseconds it gives the wait up, if it does.
     pub give_up_ms: Option<u64>,
-    /// Share of its questions in which it loses patience with a member, and asks another.
-    pub haste: f64,
+    /// How soon it asks another member.
+    pub haste: Haste,
     /// Its number within the session.
     pub sequence: u64,
 }
@@ -171,7 +182,8 @@ impl Acquire<'_> {
             let gone = sent - asking.sent;
             let give_up = self.wish.give_up_ms.map(|ms| ms.saturating_sub(gone));
             // Now and then a client loses patience with a member, and asks another.
-            let impatient = dice.random_bool(self.wish.haste).then(|| dice.random_range(50..2_500));
+            let Haste { share, most_ms } = self.wish.haste;
+            let impatient = dice.random_bool(share).then(|| dice.random_range(LEAST_PATIENCE_MS..most_ms));
             let mut attempt = self.attempt(gone, dice);
             let answer = tokio::select! {
                 biased;

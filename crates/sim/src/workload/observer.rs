@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_history::{Fact, SessionId as Id};
+use holdfast_locktable::name::Name;
 use holdfast_node::endpoint::types::LockDetail;
 use rand::Rng;
 
@@ -19,23 +20,26 @@ pub async fn observe(setting: Setting, node: Node, mut dice: Dice) {
     while !setting.stopping() {
         pause(dice.random_range(50..400)).await;
         let name = setting.names[dice.random_range(0..setting.names.len())].clone();
-        let asked = setting.journal.now_ns();
-        let (lock, looked_at): (Arc<str>, _) = (name.text().into(), name.clone());
-        let verb: Verb<LockDetail> = Arc::new(move |endpoint| {
-            let name = name.clone();
-            Box::pin(async move { endpoint.lock(&name).await })
-        });
-        let member = ask::any(&setting, &mut dice);
-        let sent = setting.world.now();
-        if let Answer::Done(detail) = ask::ask(&setting, node, member, "look", verb).await {
-            if let Some(holder) = &detail.lock.holder {
-                let now = setting.world.now();
-                setting.past.judge(now, sent, &looked_at, holder.token, &setting.findings);
-            }
-            let holder = detail.lock.holder.map(|holder| Id(holder.session.get()));
-            let waiting = detail.queue.iter().map(|waiter| Id(waiter.session.get())).collect();
-            setting.journal.note(Fact::QueueObserved { lock, asked, holder, waiting });
-        }
+        look(&setting, node, &name, &mut dice).await;
     }
     setting.ends();
+}
+
+/// Looks at one queue.
+pub async fn look(setting: &Setting, node: Node, name: &Name, dice: &mut Dice) {
+    let (asked, sent) = (setting.journal.now_ns(), setting.world.now());
+    let lock: Arc<str> = name.text().into();
+    let looked_at = name.clone();
+    let verb: Verb<LockDetail> = Arc::new(move |endpoint| {
+        let name = looked_at.clone();
+        Box::pin(async move { endpoint.lock(&name).await })
+    });
+    let member = ask::any(setting, dice);
+    let Answer::Done(detail) = ask::ask(setting, node, member, "look", verb).await else { return };
+    if let Some(holder) = &detail.lock.holder {
+        setting.past.judge(setting.world.now(), sent, name, holder.token, &setting.findings);
+    }
+    let holder = detail.lock.holder.map(|holder| Id(holder.session.get()));
+    let waiting = detail.queue.iter().map(|waiter| Id(waiter.session.get())).collect();
+    setting.journal.note(Fact::QueueObserved { lock, asked, holder, waiting });
 }
