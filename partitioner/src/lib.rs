@@ -50,7 +50,9 @@ pub use fault::{MapFault, MapFaults};
 pub use ids::{GroupId, MapEpoch};
 pub use map::{MapParts, PartitionMap, Rule};
 pub use name::{ELECTION_MARKER, MAX_NAME_BYTES, NameFault, check_name, partition_key, routed_name};
-pub use range::{Part, Range, owns};
+pub use range::{Part, Range, covers, owns, same_names, without};
 pub use slots::SlotSet;
-pub use strategy::{Load, Params, Registry, RegistryError, Scope, Strategy, StrategyError, StrategyRecord};
+pub use strategy::{
+    Load, Params, Registry, RegistryError, Scope, SplitKeys, Strategy, StrategyError, StrategyRecord,
+};
 pub use table::Table;
