@@ -36,9 +36,11 @@
 
 extern crate alloc;
 
+pub mod change;
 pub mod fault;
 pub mod hash;
 pub mod ids;
+pub mod load;
 pub mod map;
 pub mod name;
 pub mod range;
