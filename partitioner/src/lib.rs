@@ -43,6 +43,7 @@ pub mod ids;
 pub mod load;
 pub mod map;
 pub mod name;
+pub mod planner;
 pub mod range;
 pub mod slots;
 pub mod strategy;
