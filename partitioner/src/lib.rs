@@ -1,11 +1,13 @@
-//! Where a lock name lives: the partition map, ownership ranges, and the strategies that compute them.
+//! Where a lock name lives, and how that changes: the partition map, ownership ranges, the strategies that compute
+//! tables, the steps of a split, move or merge, and the planner that proposes them from measured load.
 //!
 //! This crate is pure. It knows no clock, no randomness, no network, no hash order and nothing of the
 //! lock table above it; the compiler checks it (`no_std`).
 //!
 //! ```text
 //!   strategies ──compute──> tables ──recorded in──> PartitionMap ──locate(name)──> group   (clients, endpoints)
-//!   (only the planning member)                          │
+//!   (only the planning member)                          │   ^
+//!                                                       │   └──apply──Step, one range each <──change── Request <── Planner
 //!                                                       └──ranges_of(group)──> [Range]     (replicated state of a group)
 //!                                                                                └─contains(name), asked by apply
 //! ```
@@ -15,8 +17,11 @@
 //! * [`hash`]: the one hash function, frozen by golden tests.
 //! * [`table`]: partition key → group, by hash slots or by split keys.
 //! * [`map`]: prefixes → tables, and the home slots of sessions. [`fault`]: all that can be wrong with one.
-//! * [`range`]: what one group owns, decidable without the map (rule R16). [`slots`]: a compact set of hash slots.
+//! * [`range`]: what one group owns, decidable without the map (rule R16), and what of one range is in others.
+//!   [`slots`]: a compact set of hash slots.
 //! * [`strategy`]: plugins that compute tables, and their registry.
+//! * [`change`]: split, move, merge, pin, isolate, spread: from a request to steps that move one range each.
+//! * [`load`]: what leaders measure, in bounded memory. [`planner`]: what to do about it, and why.
 //!
 //! # One routing function
 //!
@@ -28,19 +33,30 @@
 //! # Split, move and merge
 //!
 //! All three are edits of a map: a move replaces a group in a table, a split puts a rule (or a split key) in, a
-//! merge takes one out; each raises the epoch by one. [`PartitionMap::ranges_of`] of the old and the new map say what
-//! each group owned and will own. A range names only exclusions it could otherwise hold, so an edit changes the
-//! ranges of the groups it touches and of no others. Move numbers live in the groups' state, not here.
+//! merge takes one out; each step raises the epoch by one and moves one range from one group to one other.
+//! [`PartitionMap::ranges_of`] of the old and the new map say what each group owned and will own. A rule that moves no
+//! name still cuts the ranges of its groups anew, so groups do not compare lists of ranges but ask [`covers`] and
+//! [`same_names`]. A range names only exclusions it could otherwise hold. Move numbers live in the groups' state, not
+//! here.
+//!
+//! # A strategy of your own
+//!
+//! Implement [`Strategy`], give it to [`Registry::register`] in the program that starts the member, and name it in a
+//! split. `partitioner/examples/tenants` is one, in a crate of its own. The table that it leaves in the map is read by
+//! members and clients that do not have it; only planning with it is refused there.
 
 #![no_std]
 
 extern crate alloc;
 
+pub mod change;
 pub mod fault;
 pub mod hash;
 pub mod ids;
+pub mod load;
 pub mod map;
 pub mod name;
+pub mod planner;
 pub mod range;
 pub mod slots;
 pub mod strategy;
@@ -50,7 +66,9 @@ pub use fault::{MapFault, MapFaults};
 pub use ids::{GroupId, MapEpoch};
 pub use map::{MapParts, PartitionMap, Rule};
 pub use name::{ELECTION_MARKER, MAX_NAME_BYTES, NameFault, check_name, partition_key, routed_name};
-pub use range::{Part, Range, owns};
+pub use range::{Part, Range, covers, owns, same_names, without};
 pub use slots::SlotSet;
-pub use strategy::{Load, Params, Registry, RegistryError, Scope, Strategy, StrategyError, StrategyRecord};
+pub use strategy::{
+    Load, Params, Registry, RegistryError, Scope, SplitKeys, Strategy, StrategyError, StrategyRecord,
+};
 pub use table::Table;

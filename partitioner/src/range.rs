@@ -11,6 +11,10 @@ use crate::hash::slot_of_key;
 use crate::name::{ELECTION_MARKER, key_is_decided, partition_key, routed_name};
 use crate::slots::SlotSet;
 
+pub(crate) mod difference;
+
+pub use difference::{covers, same_names, without};
+
 /// A set of lock names: those below a prefix and outside its excluded longer prefixes whose partition key is in the
 /// part.
 ///

@@ -187,7 +187,7 @@ impl Strategy for HighestScore {
 fn a_strategy_from_outside_makes_a_map_that_routes_without_it() {
     let mut registry = Registry::built_in();
     registry.register(Arc::new(HighestScore("highest-score"))).unwrap();
-    assert_eq!(registry.names(), ["hash", "highest-score", "pinned"]);
+    assert_eq!(registry.names(), ["hash", "highest-score", "pinned", "range", "rendezvous"]);
     let record = StrategyRecord { name: "highest-score".into(), params: Params::new() };
     let rule = registry.rule("jobs/", 1, record, &groups([1, 2, 3])).unwrap();
 
@@ -201,7 +201,7 @@ fn a_strategy_from_outside_makes_a_map_that_routes_without_it() {
     let unknown = Registry::built_in().plan("jobs/", &rule, &groups([1]), &[]).unwrap_err();
     assert_eq!(
         unknown.to_string(),
-        "there is no partition strategy `highest-score` here; known are hash, pinned"
+        "there is no partition strategy `highest-score` here; known are hash, pinned, range, rendezvous"
     );
 }
 
@@ -214,5 +214,5 @@ fn a_taken_or_unusable_strategy_name_is_refused() {
         let bad = registry.register(Arc::new(HighestScore(name)));
         assert_eq!(bad, Err(RegistryError::BadName { name: name.into() }));
     }
-    assert_eq!(registry.names(), ["hash", "pinned"]);
+    assert_eq!(registry.names(), ["hash", "pinned", "range", "rendezvous"]);
 }

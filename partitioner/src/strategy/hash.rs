@@ -1,10 +1,10 @@
 //! `hash`: a fixed number of hash slots, spread evenly. Needs no knowledge of the keys.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use super::{Load, Params, Scope, Strategy, StrategyError, only_param};
+use super::params::{number, only_known, required};
+use super::{Load, Params, Scope, Strategy, StrategyError};
 use crate::hash::slot_of_key;
 use crate::ids::GroupId;
 use crate::table::{MAX_TABLE_ENTRIES, Table};
@@ -24,16 +24,9 @@ impl Hash {
 
     fn slots(params: &Params) -> Result<u16, StrategyError> {
         const EXPECTED: &str = "a number from 1 to 4096";
-        let value = only_param(Self::NAME, params, Self::SLOTS, EXPECTED)?;
-        match value.parse() {
-            Ok(slots) if (1..=MAX_TABLE_ENTRIES).contains(&slots) => Ok(slots),
-            Ok(_) | Err(_) => Err(StrategyError::BadParam {
-                strategy: Self::NAME.to_string(),
-                param: Self::SLOTS,
-                value: value.to_string(),
-                expected: EXPECTED,
-            }),
-        }
+        only_known(Self::NAME, params, &[Self::SLOTS])?;
+        let value = required(Self::NAME, params, Self::SLOTS, EXPECTED)?;
+        number(Self::NAME, Self::SLOTS, value, 1..=MAX_TABLE_ENTRIES, EXPECTED)
     }
 }
 
@@ -80,7 +73,8 @@ pub(crate) fn even_slots(groups: &BTreeSet<GroupId>, slots: u16) -> Result<Vec<G
     Ok(owners)
 }
 
-fn check_groups(groups: &BTreeSet<GroupId>, slots: u16) -> Result<(), StrategyError> {
+/// Refuses what no table of slots can be spread over.
+pub(super) fn check_groups(groups: &BTreeSet<GroupId>, slots: u16) -> Result<(), StrategyError> {
     if groups.is_empty() {
         return Err(StrategyError::NoGroups);
     }

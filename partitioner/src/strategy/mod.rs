@@ -2,8 +2,11 @@
 //! apply read the tables they leave behind. They know no map, no member and no clock.
 
 mod hash;
+pub mod params;
 mod pinned;
+mod range;
 mod registry;
+mod rendezvous;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
@@ -17,7 +20,9 @@ use crate::table::Table;
 pub use hash::Hash;
 pub(crate) use hash::even_slots;
 pub use pinned::Pinned;
+pub use range::SplitKeys;
 pub use registry::{Registry, RegistryError};
+pub use rendezvous::Rendezvous;
 
 /// Settings of a strategy for one rule, by name.
 pub type Params = BTreeMap<String, String>;
@@ -114,7 +119,7 @@ pub enum StrategyError {
         /// The setting given.
         param: String,
         /// The settings there are.
-        known: &'static str,
+        known: String,
     },
     /// A setting that has no default is not there.
     #[error("strategy `{strategy}` needs the setting `{param}`: {expected}")]
@@ -152,28 +157,20 @@ pub enum StrategyError {
         /// Slots to spread over them.
         slots: u16,
     },
+    /// The strategy cannot work with keys of so many segments.
+    #[error("strategy `{strategy}` cannot use depth {depth}; it must be {expected}")]
+    BadDepth {
+        /// Name of the strategy.
+        strategy: String,
+        /// The depth given.
+        depth: u16,
+        /// What it must be.
+        expected: &'static str,
+    },
     /// The wanted group is not among those that may own something.
     #[error("group {group} cannot be used: it does not exist or is being emptied")]
     GroupNotUsable {
         /// The group wanted.
         group: GroupId,
     },
-}
-
-/// The value of a required setting; any other setting is refused.
-fn only_param<'p>(
-    strategy: &str,
-    params: &'p Params,
-    param: &'static str,
-    expected: &'static str,
-) -> Result<&'p str, StrategyError> {
-    if let Some(other) = params.keys().find(|name| name.as_str() != param) {
-        return Err(StrategyError::UnknownParam {
-            strategy: strategy.to_string(),
-            param: other.clone(),
-            known: param,
-        });
-    }
-    let missing = || StrategyError::MissingParam { strategy: strategy.to_string(), param, expected };
-    params.get(param).map(String::as_str).ok_or_else(missing)
 }

@@ -1,10 +1,10 @@
 //! `pinned`: everything below a prefix in one named group. For locks that must stand together, and for a hot prefix
 //! that gets a group of its own.
 
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use super::{Load, Params, Scope, Strategy, StrategyError, only_param};
+use super::params::{bad, only_known, required};
+use super::{Load, Params, Scope, Strategy, StrategyError};
 use crate::ids::GroupId;
 use crate::table::Table;
 
@@ -20,15 +20,11 @@ impl Pinned {
 
     fn group(params: &Params) -> Result<GroupId, StrategyError> {
         const EXPECTED: &str = "the number of a lock group, 1 or higher";
-        let value = only_param(Self::NAME, params, Self::GROUP, EXPECTED)?;
+        only_known(Self::NAME, params, &[Self::GROUP])?;
+        let value = required(Self::NAME, params, Self::GROUP, EXPECTED)?;
         match value.parse() {
             Ok(number) if number != GroupId::META.0 => Ok(GroupId(number)),
-            Ok(_) | Err(_) => Err(StrategyError::BadParam {
-                strategy: Self::NAME.to_string(),
-                param: Self::GROUP,
-                value: value.to_string(),
-                expected: EXPECTED,
-            }),
+            Ok(_) | Err(_) => Err(bad(Self::NAME, Self::GROUP, value, EXPECTED)),
         }
     }
 }

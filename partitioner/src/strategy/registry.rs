@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Hash, Load, Pinned, Scope, Strategy, StrategyError, StrategyRecord};
+use super::{Hash, Load, Pinned, Rendezvous, Scope, SplitKeys, Strategy, StrategyError, StrategyRecord};
 use crate::ids::GroupId;
 use crate::map::Rule;
 use crate::table::Table;
@@ -45,10 +45,11 @@ pub enum RegistryError {
 }
 
 impl Registry {
-    /// The built-in strategies: [`Hash`] and [`Pinned`].
+    /// The built-in strategies: [`Hash`], [`Pinned`], [`SplitKeys`] and [`Rendezvous`].
     #[must_use]
     pub fn built_in() -> Self {
-        let built_in: [Arc<dyn Strategy>; 2] = [Arc::new(Hash), Arc::new(Pinned)];
+        let built_in: [Arc<dyn Strategy>; 4] =
+            [Arc::new(Hash), Arc::new(Pinned), Arc::new(SplitKeys), Arc::new(Rendezvous)];
         let by_name = built_in.into_iter().map(|strategy| (strategy.name().to_string(), strategy));
         Self { strategies: by_name.collect() }
     }
