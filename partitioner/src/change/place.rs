@@ -1,6 +1,5 @@
 //! The rule of a prefix as it is, or as it would have to be so that every name stays where it is.
 
-use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
@@ -52,5 +51,5 @@ pub(crate) fn covering<'m>(map: &'m PartitionMap, prefix: &str) -> Option<(&'m s
 pub(crate) fn longer_prefixes(map: &PartitionMap, prefix: &str) -> impl Iterator<Item = String> {
     let longer =
         map.rules().keys().filter(move |other| other.len() > prefix.len() && other.starts_with(prefix));
-    longer.map(|longer| longer.to_owned())
+    longer.cloned()
 }

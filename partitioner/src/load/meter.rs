@@ -62,11 +62,13 @@ impl Meter {
         self.all.add(entries, queue_ms);
         let name = routed_name(name);
         let Some((prefix, rule)) = map.rule_of(name) else { return };
-        if !self.rules.contains_key(prefix) {
-            self.rules.insert(prefix.to_owned(), Tally::default());
-        }
-        if let Some(tally) = self.rules.get_mut(prefix) {
-            tally.add(entries, queue_ms);
+        match self.rules.get_mut(prefix) {
+            Some(tally) => tally.add(entries, queue_ms),
+            None => {
+                let mut tally = Tally::default();
+                tally.add(entries, queue_ms);
+                self.rules.insert(prefix.to_owned(), tally);
+            }
         }
         if let Some(below) = prefix_below(name, prefix, rule) {
             self.prefixes.add(below, entries);
