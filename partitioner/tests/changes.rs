@@ -87,7 +87,12 @@ fn loads(names: &[String]) -> Vec<NameLoad> {
 
 fn asked(map: &PartitionMap, names: &[String], request: &Request) -> Result<Change, ChangeError> {
     let (groups, registry, names) = (groups(), Registry::built_in(), loads(names));
-    change(&Given { map, groups: &groups, registry: &registry, names: &names }, request)
+    let asked = change(&Given { map, groups: &groups, registry: &registry, names: &names }, request);
+    // Steps are checked as they are made. That must never be what keeps a request from being fulfilled.
+    if let Err(ChangeError::Step(error)) = &asked {
+        panic!("{request:?} comes to steps that do not apply: {error}");
+    }
+    asked
 }
 
 /// Whether the rule of `prefix`, had it one, would decide for the name.
