@@ -64,6 +64,18 @@ pub enum DecodeError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub u64);
 
+impl Digest {
+    /// The fingerprint of nothing.
+    pub const NOTHING: Self = Self(0xcbf2_9ce4_8422_2325);
+
+    /// The fingerprint of what was there with these bytes behind it: FNV-1a, 64 bits.
+    #[must_use]
+    pub(crate) fn and(self, bytes: &[u8]) -> Self {
+        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        Self(bytes.iter().fold(self.0, fold))
+    }
+}
+
 /// The bytes of a proposal as they go into the log.
 pub fn encode_proposal(proposal: &Proposal) -> Vec<u8> {
     let mut bytes = Vec::from([PROPOSAL_VERSION]);
@@ -118,9 +130,7 @@ impl LockTable {
 
     /// A fingerprint of the whole state. Costs as much as encoding it.
     pub fn digest(&self) -> Digest {
-        // FNV-1a, 64 bits.
-        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        Digest(body(&self.state).iter().fold(0xcbf2_9ce4_8422_2325, fold))
+        Digest::NOTHING.and(&body(&self.state))
     }
 }
 
@@ -147,7 +157,7 @@ fn checksum(version: u8, body: &[u8]) -> u32 {
 
 /// Postcard refuses only sequences of unknown length, which none of our types has; should that ever change, the empty
 /// body is refused on decoding.
-fn body<T: Serialize>(value: &T) -> Vec<u8> {
+pub(crate) fn body<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }
 

@@ -9,12 +9,12 @@ pub(crate) mod cancel;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 mod contact;
-pub(crate) mod discard;
 pub(crate) mod drop_range;
 pub(crate) mod end_session;
 pub(crate) mod expire_sessions;
 pub(crate) mod force_release;
 pub(crate) mod forget_ends;
+pub(crate) mod give_up_move;
 pub(crate) mod import;
 pub(crate) mod learn_ends;
 pub(crate) mod open_session;
@@ -24,7 +24,6 @@ pub(crate) mod release;
 mod remove_session;
 pub(crate) mod seal;
 pub(crate) mod txn;
-pub(crate) mod unseal;
 
 /// Shortest TTL of a session in milliseconds.
 pub(crate) const MIN_TTL_MS: u64 = 1_000;

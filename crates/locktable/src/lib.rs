@@ -48,7 +48,7 @@
 //! | R13 puts and transactions | `commands/txn/plan.rs`, `txn/check.rs` |
 //! | R14 forced release | `commands/force_release.rs` |
 //! | R16 ownership, sealed ranges | `table/ownership.rs`, `table/moves.rs`, asked first by every command on a name or key |
-//! | R17, R18 moves of ranges | `commands/{seal,unseal,import,activate,discard,drop_range}.rs`, `table/export.rs` |
+//! | R17, R18 moves of ranges | `commands/{seal,import,activate,drop_range,give_up_move}.rs`, `table/export.rs` |
 //! | R20 a full counter is an error | [`outcome::Rejection::CounterFull`] |
 #![no_std]
 

@@ -10,7 +10,7 @@ use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    codec::Digest,
+    codec::{self, Digest},
     ids::{Revision, SessionEpoch, SessionId},
     metadata::Metadata,
     table::{Key, Requests},
@@ -84,17 +84,9 @@ pub struct Export {
 }
 
 impl Digest {
-    /// The fingerprint of no pieces.
-    pub const NOTHING: Self = Self(FNV_OFFSET);
-
-    /// The fingerprint of what was there and these pieces behind it.
+    /// The fingerprint of what was there with these pieces behind it.
     #[must_use]
     pub fn with(self, moved: &[Moved]) -> Self {
-        let bytes = moved.iter().flat_map(|piece| postcard::to_allocvec(piece).unwrap_or_default());
-        Self(bytes.fold(self.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)))
+        moved.iter().fold(self, |digest, piece| digest.and(&codec::body(piece)))
     }
 }
-
-/// FNV-1a, 64 bits.
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;

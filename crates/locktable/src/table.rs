@@ -123,10 +123,11 @@ impl LockTable {
                 commands::cancel::apply_first(self, changes, *epoch, attach, cancel)
             }
             Command::Seal(seal) => commands::seal::apply(self, changes, seal),
-            Command::Unseal { move_number } => commands::unseal::apply(self, *move_number),
             Command::Import(import) => commands::import::apply(self, import),
             Command::Activate(activate) => commands::activate::apply(self, changes, activate),
-            Command::Discard { move_number } => commands::discard::apply(self, *move_number),
+            Command::Unseal { move_number } | Command::Discard { move_number } => {
+                commands::give_up_move::apply(self, *move_number)
+            }
             Command::Drop(dropped) => commands::drop_range::apply(self, changes, dropped),
         }
     }

@@ -9,7 +9,7 @@ use holdfast_locktable::{
 use serde::{Deserialize, Serialize};
 
 /// All commands that a lock table takes.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 24] = [
     "own",
     "open",
     "attach",
@@ -28,6 +28,12 @@ const COMMANDS: [&str; 18] = [
     "compact",
     "attach-txn",
     "attach-cancel",
+    "seal",
+    "unseal",
+    "import",
+    "activate",
+    "discard",
+    "drop",
 ];
 
 /// Counts of commands and their answers. As text a list, since a pair is no key there.

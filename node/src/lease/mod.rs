@@ -229,7 +229,9 @@ impl LeaseManager {
         match fact {
             Fact::SessionOpened { session, epoch, ttl_ms } => leases.opened(*session, *epoch, *ttl_ms, now),
             Fact::SessionArrived { session, epoch, ttl_ms, left_ms, renewal_stopped } => {
-                leases.arrived(*session, *epoch, *ttl_ms, *left_ms, *renewal_stopped, now);
+                let (session, epoch, ttl_ms) = (*session, *epoch, *ttl_ms);
+                let (marked_ms, renewal_stopped) = (Some(*left_ms), *renewal_stopped);
+                leases.arrived(Known { session, epoch, ttl_ms, marked_ms, renewal_stopped }, now);
             }
             Fact::SessionEnded { session, epoch, .. } => {
                 leases.ended(*session, *epoch);

@@ -161,22 +161,15 @@ impl Leases {
         self.arm(Known { session, epoch, ttl_ms, marked_ms: None, renewal_stopped: false }, now);
     }
 
-    /// A session came with a range from another group, with so much time left at least.
-    pub fn arrived(
-        &mut self,
-        session: SessionId,
-        epoch: SessionEpoch,
-        ttl_ms: u64,
-        left_ms: u64,
-        renewal_stopped: bool,
-        now: Moment,
-    ) {
-        match self.leases.get_mut(&session).filter(|lease| lease.epoch == epoch) {
+    /// A session came with a range from another group, marked with what it has left at least.
+    pub fn arrived(&mut self, known: Known, now: Moment) {
+        match self.leases.get_mut(&known.session).filter(|lease| lease.epoch == known.epoch) {
             // The later of both deadlines counts; the timer set follows when it comes to look.
-            Some(lease) => lease.deadline = lease.deadline.max(now.plus_ms(left_ms)),
-            None => {
-                self.arm(Known { session, epoch, ttl_ms, marked_ms: Some(left_ms), renewal_stopped }, now)
+            Some(lease) => {
+                let left_ms = known.marked_ms.unwrap_or(known.ttl_ms);
+                lease.deadline = lease.deadline.max(now.plus_ms(left_ms));
             }
+            None => self.arm(known, now),
         }
     }
 

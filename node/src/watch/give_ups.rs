@@ -6,7 +6,7 @@
 //! alone; otherwise the call waits until the cancel of its request, if there is one, is decided. Knows no time.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -22,14 +22,11 @@ use super::waits::WaitKey;
 pub struct Intent(Arc<AtomicUsize>);
 
 impl Intent {
-    /// One is intended. To be called before the fan-out is told to look, so that a call which reads none has attached
-    /// before that look.
-    pub fn begin(&self) {
+    fn begin(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// One is decided.
-    pub fn end(&self) {
+    fn end(&self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -52,12 +49,22 @@ impl GiveUps {
         Self { intent, under_way: BTreeMap::new() }
     }
 
+    /// A look at what is to be given up is intended. To be called before it stands in line, so that a call which reads no
+    /// intent has attached before that look.
+    pub fn look_intended(&self) {
+        self.intent.begin();
+    }
+
+    /// That look is over.
+    pub fn looked(&self) {
+        self.intent.end();
+    }
+
     /// The cancel of a request is about to be proposed.
     pub fn begin(&mut self, key: WaitKey) {
-        self.intent.begin();
-        // A cancel whose outcome stayed unknown has ended here; there is one at a time.
-        if self.under_way.insert(key, Vec::new()).is_some() {
-            self.intent.end();
+        if let Entry::Vacant(vacant) = self.under_way.entry(key) {
+            self.intent.begin();
+            vacant.insert(Vec::new());
         }
     }
 
@@ -85,17 +92,7 @@ impl GiveUps {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_locktable::{ids::SessionId, name::Name};
-
-    use super::{super::waits::RequestKey, *};
-
-    fn key(sequence: u64) -> WaitKey {
-        WaitKey {
-            name: Name::lock("job").unwrap(),
-            session: SessionId::new(1).unwrap(),
-            request: RequestKey::Sequence(sequence),
-        }
-    }
+    use super::{super::told::tests::key, *};
 
     #[test]
     fn a_call_waits_for_the_cancel_of_its_own_request_only() {

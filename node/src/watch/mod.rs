@@ -172,7 +172,6 @@ pub struct WatchFanout {
     clock: Clock,
     leading: bool,
     waits: Waits<oneshot::Sender<CallEnd>>,
-    intent: Intent,
     give_ups: GiveUps,
     holds: Holds,
     watchers: Watchers,
@@ -184,8 +183,8 @@ impl WatchFanout {
     pub fn new(proposer: Proposer, clock: Clock, audiences: Audiences, intent: Intent) -> Self {
         let (waits, holds) = (Waits::default(), Holds::new(audiences.followers));
         let watchers = Watchers::new(audiences.watchers);
-        let give_ups = GiveUps::new(intent.clone());
-        Self { proposer, clock, leading: false, waits, intent, give_ups, holds, watchers, timer: None }
+        let give_ups = GiveUps::new(intent);
+        Self { proposer, clock, leading: false, waits, give_ups, holds, watchers, timer: None }
     }
 
     fn rearm(&mut self, ctx: &mut Context<Self>) {
@@ -198,7 +197,7 @@ impl WatchFanout {
         }
         let handle = ctx.run_later(self.clock.now().until(next), |actor, ctx| {
             actor.timer = None;
-            actor.intent.begin();
+            actor.give_ups.look_intended();
             ctx.address().do_send(GraceEnded);
         });
         self.timer = Some((next, handle));
@@ -323,7 +322,7 @@ impl Handler<GraceEnded> for WatchFanout {
 
     fn handle(&mut self, _: GraceEnded, ctx: &mut Self::Context) {
         self.give_up_abandoned(ctx);
-        self.intent.end();
+        self.give_ups.looked();
         self.rearm(ctx);
     }
 }

@@ -68,12 +68,12 @@ impl Told {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use holdfast_locktable::{ids::SessionId, name::Name};
 
     use super::{super::waits::RequestKey, *};
 
-    fn key(sequence: u64) -> WaitKey {
+    pub(in super::super) fn key(sequence: u64) -> WaitKey {
         WaitKey {
             name: Name::lock("job").unwrap(),
             session: SessionId::new(1).unwrap(),

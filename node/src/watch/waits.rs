@@ -10,7 +10,6 @@ use std::{
 };
 
 use holdfast_locktable::{command::RequestId, event::WaitEnd, ids::SessionId, mutant, name::Name};
-
 use holdfast_partitioner::Range;
 
 use super::told::{AttemptId, Others, Told};

@@ -23,10 +23,7 @@ impl Hash {
     pub const SLOTS: &'static str = "slots";
 
     fn slots(params: &Params) -> Result<u16, StrategyError> {
-        const EXPECTED: &str = "a number from 1 to 4096";
-        only_known(Self::NAME, params, &[Self::SLOTS])?;
-        let value = required(Self::NAME, params, Self::SLOTS, EXPECTED)?;
-        number(Self::NAME, Self::SLOTS, value, 1..=MAX_TABLE_ENTRIES, EXPECTED)
+        slots(Self::NAME, Self::SLOTS, params)
     }
 }
 
@@ -60,6 +57,14 @@ impl Strategy for Hash {
         };
         Ok(if proposed == *current { None } else { Some(proposed) })
     }
+}
+
+/// The only setting of a strategy that fixes how many slots there are.
+pub(super) fn slots(strategy: &str, setting: &'static str, params: &Params) -> Result<u16, StrategyError> {
+    const EXPECTED: &str = "a number from 1 to 4096";
+    only_known(strategy, params, &[setting])?;
+    let value = required(strategy, params, setting, EXPECTED)?;
+    number(strategy, setting, value, 1..=MAX_TABLE_ENTRIES, EXPECTED)
 }
 
 /// Slots in one block for each group, in the order of the groups; blocks differ by at most one slot.

@@ -5,12 +5,11 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::hash::check_groups;
-use super::params::{number, only_known, required};
+use super::hash::{check_groups, slots};
 use super::{Load, Params, Scope, Strategy, StrategyError};
 use crate::hash::hash64;
 use crate::ids::GroupId;
-use crate::table::{MAX_TABLE_ENTRIES, Table};
+use crate::table::Table;
 
 /// Setting `slots`: how many, fixed for the life of the rule.
 ///
@@ -26,10 +25,7 @@ impl Rendezvous {
     pub const SLOTS: &'static str = "slots";
 
     fn slots(params: &Params) -> Result<u16, StrategyError> {
-        const EXPECTED: &str = "a number from 1 to 4096";
-        only_known(Self::NAME, params, &[Self::SLOTS])?;
-        let value = required(Self::NAME, params, Self::SLOTS, EXPECTED)?;
-        number(Self::NAME, Self::SLOTS, value, 1..=MAX_TABLE_ENTRIES, EXPECTED)
+        slots(Self::NAME, Self::SLOTS, params)
     }
 }
 

@@ -10,6 +10,7 @@ use holdfast_partitioner::Range;
 
 use super::{LockTable, Role, Session, moves::Sealed};
 use crate::{
+    codec,
     ids::{MoveNumber, SessionId},
     moved::{Cursor, Export, Moved, MovedKey, MovedLease, MovedSession},
     outcome::Rejection,
@@ -30,7 +31,7 @@ impl LockTable {
             if room == 0 {
                 return Some(part);
             }
-            room = room.saturating_sub(postcard::to_allocvec(&piece).map_or(0, |bytes| bytes.len()).max(1));
+            room = room.saturating_sub(codec::body(&piece).len().max(1));
             part.after = cursor;
             part.moved.push(piece);
         }

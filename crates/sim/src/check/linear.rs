@@ -3,8 +3,8 @@
 //! held or free only while it is so.
 //!
 //! The tokens give the order of holds. So each hold has a span in which it may have stood, and one in which it must have;
-//! every other answer must find its place among them, first each for itself, which is easier to read, then all at once. Looks at clients only, never at a table or log. What a client does not
-//! know of is taken to have happened if that helps.
+//! every other answer must find its place among them, first each for itself, which is easier to read, then all at once.
+//! Looks at clients only, never at a table or log. What a client does not know of is taken to have happened if that helps.
 
 use std::collections::BTreeMap;
 
@@ -58,14 +58,23 @@ enum Saw {
 }
 
 impl Look {
+    /// Whether it can have seen this session hold.
+    fn can_be_of(&self, session: SessionId) -> bool {
+        match self.saw {
+            Saw::HeldByOther(own) => session != own,
+            Saw::HeldBy(holder) => session == holder,
+            Saw::Free => false,
+        }
+    }
+
     /// Whether it can have seen what it saw in this phase: even ones are free, odd ones are the holds in their order.
     fn sees(&self, phase: usize, sessions: &[SessionId]) -> bool {
         let holder = if phase % 2 == 1 { sessions.get(phase / 2) } else { None };
-        match self.saw {
-            Saw::HeldByOther(own) => holder.is_some_and(|holder| *holder != own),
-            Saw::HeldBy(wanted) => holder == Some(&wanted),
-            Saw::Free => holder.is_none(),
-        }
+        holder.map_or(self.saw == Saw::Free, |holder| self.can_be_of(*holder))
+    }
+
+    fn meets(&self, from: u64, to: u64) -> bool {
+        from <= self.to && self.from <= to
     }
 }
 
@@ -259,25 +268,18 @@ impl Lock {
 
     /// Whether somebody may have held unknown to all whom the look can have seen.
     fn perhaps_seen(&self, look: &Look) -> bool {
-        let meets = |p: &Perhaps| p.from <= look.to && look.from <= p.to;
-        match look.saw {
-            Saw::HeldByOther(own) => self.perhaps.iter().any(|p| p.session != own && meets(p)),
-            Saw::HeldBy(holder) => self.perhaps.iter().any(|p| p.session == holder && meets(p)),
-            Saw::Free => false,
-        }
+        self.perhaps
+            .iter()
+            .any(|perhaps| look.can_be_of(perhaps.session) && look.meets(perhaps.from, perhaps.to))
     }
 
     fn fits(&self, look: &Look, spans: &[(&Hold, u64, u64)]) -> bool {
-        let meets = |from: u64, to: u64| from <= look.to && look.from <= to;
-        let may = |wanted: &dyn Fn(SessionId) -> bool| {
-            spans.iter().any(|(hold, from, to)| wanted(hold.session) && meets(*from, *to))
-                || self.perhaps.iter().any(|p| wanted(p.session) && meets(p.from, p.to))
-        };
-        match look.saw {
-            Saw::HeldByOther(own) => may(&|session| session != own),
-            Saw::HeldBy(holder) => may(&|session| session == holder),
+        if look.saw == Saw::Free {
             // Held for certain from its telling until it may end.
-            Saw::Free => !spans.iter().any(|(hold, ..)| hold.told < look.from && look.to < hold.may_end),
+            return !spans.iter().any(|(hold, ..)| hold.told < look.from && look.to < hold.may_end);
         }
+        let seen =
+            |(hold, from, to): &(&Hold, u64, u64)| look.can_be_of(hold.session) && look.meets(*from, *to);
+        spans.iter().any(seen) || self.perhaps_seen(look)
     }
 }

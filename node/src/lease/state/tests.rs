@@ -239,16 +239,23 @@ fn an_expiry_that_failed_is_proposed_again_after_a_pause() {
 
 #[test]
 fn a_session_that_arrives_has_what_it_had_left_or_the_later_deadline() {
+    let arriving = |n, left_ms, renewal_stopped| Known {
+        session: id(n),
+        epoch: epoch(),
+        ttl_ms: TTL,
+        marked_ms: Some(left_ms),
+        renewal_stopped,
+    };
     let mut leases = leader_at(0);
     leases.opened(id(1), epoch(), TTL, Moment(0));
-    leases.arrived(id(1), epoch(), TTL, TTL / 2, false, Moment(TTL * 3 / 4));
+    leases.arrived(arriving(1, TTL / 2, false), Moment(TTL * 3 / 4));
     assert_eq!(leases.left_ms(id(1), Moment(TTL)), Some(TTL / 4), "known here: the later deadline");
-    leases.arrived(id(1), epoch(), TTL, 0, false, Moment(TTL));
+    leases.arrived(arriving(1, 0, false), Moment(TTL));
     assert_eq!(leases.left_ms(id(1), Moment(TTL)), Some(TTL / 4));
-    leases.arrived(id(2), epoch(), TTL, TTL / 2, false, Moment(0));
+    leases.arrived(arriving(2, TTL / 2, false), Moment(0));
     assert_eq!(leases.left_ms(id(2), Moment(0)), Some(TTL / 2));
     // It counts as silent: the mark goes before it is acknowledged.
     assert_eq!(leases.heard(id(2), Moment(1)), Heard::Marked { epoch: epoch() });
-    leases.arrived(id(3), epoch(), TTL, TTL / 2, true, Moment(0));
+    leases.arrived(arriving(3, TTL / 2, true), Moment(0));
     assert_eq!(leases.heard(id(3), Moment(1)), Heard::Stopped);
 }
