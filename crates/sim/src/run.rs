@@ -11,10 +11,11 @@ use std::{
     io,
     sync::{Arc, mpsc},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use holdfast_locktable::name::Name;
+use nix::time::{ClockId, clock_gettime};
 
 use crate::{
     check::{
@@ -54,8 +55,13 @@ const REST_MS: u64 = 90_000;
 const NETWORKS: u64 = 1 << 32;
 /// Clients' addresses begin here.
 const CLIENT_NODES: Node = 100;
-/// A run whose time does not move for so long, by this machine's clock, never ends.
+/// A run whose time does not move while this process works for so long never ends. Not by the clock on the wall: a machine
+/// that is busy or suspended gives a run no time to move in.
 const STANDSTILL: Duration = Duration::from_secs(20);
+/// A run that neither moves nor works for so long, by the clock on the wall, waits for something that never comes.
+const DEADLOCK: Duration = Duration::from_secs(600);
+/// How often a run's time is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Stack of the run's thread; futures of the whole cluster are polled on it.
 const STACK: usize = 16 << 20;
 
@@ -87,24 +93,34 @@ pub fn run(plan: Plan) -> io::Result<Report> {
         // Nobody has given up waiting for a run whose time passes.
         let _ = tell.send(report);
     })?;
-    let mut seen = None;
+    let (mut seen, mut since) = (None, (worked()?, Instant::now()));
     loop {
-        match told.recv_timeout(STANDSTILL) {
+        match told.recv_timeout(LOOK_EVERY) {
             Ok(report) => return report,
             Err(mpsc::RecvTimeoutError::Disconnected) => {
                 return Err(io::Error::other(format!("seed {}: the run's thread panicked", plan.seed)));
             }
-            Err(mpsc::RecvTimeoutError::Timeout) if seen == Some(world.now()) => {
+            Err(mpsc::RecvTimeoutError::Timeout) if seen != Some(world.now()) => {
+                (seen, since) = (Some(world.now()), (worked()?, Instant::now()));
+            }
+            Err(mpsc::RecvTimeoutError::Timeout)
+                if worked()?.saturating_sub(since.0) >= STANDSTILL || since.1.elapsed() >= DEADLOCK =>
+            {
                 let seed = plan.seed;
                 return Err(io::Error::other(format!(
-                    "seed {seed}: time stands still at {} ms, something repeats itself without a pause; see it with: \
-                     make sim-again SEED={seed}",
+                    "seed {seed}: time stands still at {} ms, something repeats itself without a pause or waits for ever; see \
+                     it with: make sim-again SEED={seed}",
                     world.now()
                 )));
             }
-            Err(mpsc::RecvTimeoutError::Timeout) => seen = Some(world.now()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
     }
+}
+
+/// How much CPU time this process has had.
+fn worked() -> io::Result<Duration> {
+    Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }
 
 struct Run {
