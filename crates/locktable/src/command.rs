@@ -160,6 +160,13 @@ pub enum Command {
     },
     /// At the source: the meta group has decided and the destination owns the range; what is left of it here goes.
     Drop(DropRange),
+    /// At home: sessions go with a range to another group, which asks to know them all (rule R4).
+    AttachSessions {
+        /// The sessions with their epochs.
+        sessions: Vec<(SessionId, SessionEpoch)>,
+        /// The group.
+        group: GroupId,
+    },
 }
 
 /// One session that a group meets for the first time.

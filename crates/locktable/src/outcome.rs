@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     codec::Digest,
+    command::LearnedEnd,
     event::{Event, Fact},
     ids::{MoveNumber, Revision, SessionEpoch, SessionId, Token},
     metadata::Metadata,
@@ -104,6 +105,11 @@ pub enum Outcome {
     Activated {
         /// The group's revision: no token of the source is higher.
         revision: Revision,
+    },
+    /// The group is attached to all the sessions that live.
+    SessionsAttached {
+        /// Those that do not, and how they ended as far as that is known.
+        lost: Vec<LearnedEnd>,
     },
 }
 

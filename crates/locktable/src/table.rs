@@ -17,7 +17,7 @@ mod state;
 
 use alloc::vec::Vec;
 
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, MapEpoch};
 
 pub(crate) use self::{
     changes::{Changes, queue_for},
@@ -129,12 +129,20 @@ impl LockTable {
                 commands::give_up_move::apply(self, *move_number)
             }
             Command::Drop(dropped) => commands::drop_range::apply(self, changes, dropped),
+            Command::AttachSessions { sessions, group } => {
+                commands::attach_session::apply_all(self, sessions, *group)
+            }
         }
     }
 
     /// Whether the group has ever been given ranges; a fresh one owns nothing until its leader proposes `Own`.
     pub fn has_owned(&self) -> bool {
         self.state.ownership.ever()
+    }
+
+    /// The epoch of the map by which the group has what it has: it changes whenever a range comes or goes, and only then.
+    pub fn ownership_epoch(&self) -> Option<MapEpoch> {
+        self.state.ownership.epoch()
     }
 
     /// Whether this group may change the queue `name`.

@@ -9,7 +9,7 @@ use holdfast_locktable::{
 use serde::{Deserialize, Serialize};
 
 /// All commands that a lock table takes.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "own",
     "open",
     "attach",
@@ -34,6 +34,7 @@ const COMMANDS: [&str; 24] = [
     "activate",
     "discard",
     "drop",
+    "attach-all",
 ];
 
 /// Counts of commands and their answers. As text a list, since a pair is no key there.
@@ -134,5 +135,6 @@ fn kind(command: &Command) -> &'static str {
         Command::Activate(_) => "activate",
         Command::Discard { .. } => "discard",
         Command::Drop(_) => "drop",
+        Command::AttachSessions { .. } => "attach-all",
     }
 }

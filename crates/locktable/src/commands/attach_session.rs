@@ -1,9 +1,13 @@
-//! `AttachSession`: at home, another group asks to know the session (rule R4). Asking twice changes nothing.
+//! `AttachSession` and `AttachSessions`: at home, another group asks to know sessions (rule R4). Asking twice changes
+//! nothing.
+
+use alloc::vec::Vec;
 
 use holdfast_partitioner::GroupId;
 
 use crate::{
-    ids::SessionId,
+    command::{LearnedEnd, SessionEndReason},
+    ids::{SessionEpoch, SessionId},
     outcome::{Outcome, Rejection},
     table::{LockTable, Role},
 };
@@ -27,4 +31,31 @@ pub(crate) fn apply(table: &mut LockTable, session: SessionId, group: GroupId) -
         ttl_ms: known.ttl_ms,
         metadata: known.metadata.clone(),
     })
+}
+
+/// Attaches a group to which sessions come with a range. It must learn of the ends of the others, as they will not be told
+/// by themselves: those are in the answer.
+pub(crate) fn apply_all(
+    table: &mut LockTable,
+    sessions: &[(SessionId, SessionEpoch)],
+    group: GroupId,
+) -> Result<Outcome, Rejection> {
+    let mut lost = Vec::new();
+    for (session, epoch) in sessions {
+        let lives = table.state.sessions.get(session).is_some_and(|known| known.epoch == *epoch);
+        if !lives || apply(table, *session, group).is_err() {
+            lost.push(LearnedEnd {
+                session: *session,
+                epoch: *epoch,
+                reason: end_of(table, *session, *epoch),
+            });
+        }
+    }
+    Ok(Outcome::SessionsAttached { lost })
+}
+
+/// How a session ended, as far as it is still being told; else, with the least consequence, by expiry.
+fn end_of(table: &LockTable, session: SessionId, epoch: SessionEpoch) -> SessionEndReason {
+    let pending = table.state.pending.get(&session).filter(|pending| pending.epoch == epoch);
+    pending.map_or(SessionEndReason::Expired, |pending| pending.reason)
 }

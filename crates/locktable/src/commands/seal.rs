@@ -18,6 +18,9 @@ pub(crate) fn apply(table: &mut LockTable, changes: &Changes, seal: &Seal) -> Re
     if seal.term != changes.at.term {
         return Err(Rejection::StaleTerm);
     }
+    if !table.state.ownership.covers(&seal.range) {
+        return Err(Rejection::NotOwner);
+    }
     let revision = table.state.revision;
     let left = seal.left.iter().map(|(session, epoch, left_ms)| (*session, (*epoch, *left_ms))).collect();
     let (move_number, range) = (seal.move_number, seal.range.clone());

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use holdfast_partitioner::{MapEpoch, Range};
+use holdfast_partitioner::{MapEpoch, Range, covers};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Rejection;
@@ -10,7 +10,7 @@ use crate::outcome::Rejection;
 /// The ranges of a group with their states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ownership {
-    /// Map epoch of the first ranges; `None` until the group has owned anything.
+    /// Map epoch of the present ranges; `None` until the group has owned anything.
     since: Option<MapEpoch>,
     ranges: Vec<Owned>,
 }
@@ -46,8 +46,19 @@ impl Ownership {
 
     /// Gives the group other ranges, by the map of this epoch.
     pub(crate) fn replace(&mut self, epoch: MapEpoch, ranges: &[Range]) {
-        self.since.get_or_insert(epoch);
+        self.since = Some(epoch);
         self.ranges = ranges.iter().map(|r| Owned { range: r.clone(), state: RangeState::Active }).collect();
+    }
+
+    /// The epoch of the map from which the present ranges were taken.
+    pub(crate) fn epoch(&self) -> Option<MapEpoch> {
+        self.since
+    }
+
+    /// Whether all names of the range belong to the group.
+    pub(crate) fn covers(&self, range: &Range) -> bool {
+        let owned: Vec<Range> = self.ranges.iter().map(|owned| owned.range.clone()).collect();
+        covers(&owned, range)
     }
 
     /// Whether the group may change what routes by this internal name.

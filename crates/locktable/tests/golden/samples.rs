@@ -19,7 +19,7 @@ use holdfast_locktable::{
 use holdfast_partitioner::{GroupId, MapEpoch, Part};
 
 /// How many variants [`Command`] has.
-pub(crate) const VARIANTS: u8 = 24;
+pub(crate) const VARIANTS: u8 = 25;
 
 /// The variant's name. Whoever adds one adds a sample and counts [`VARIANTS`] up.
 pub(crate) fn variant(command: &Command) -> &'static str {
@@ -48,6 +48,7 @@ pub(crate) fn variant(command: &Command) -> &'static str {
         Command::Activate(_) => "activate",
         Command::Discard { .. } => "discard",
         Command::Drop(_) => "drop",
+        Command::AttachSessions { .. } => "attach_sessions",
     }
 }
 
@@ -128,6 +129,10 @@ fn moves() -> Vec<Command> {
         Command::Activate(Activate { move_number, digest: Digest(300), map_epoch, ranges: vec![range()] }),
         Command::Discard { move_number },
         Command::Drop(DropRange { move_number, map_epoch, ranges: vec![range()] }),
+        Command::AttachSessions {
+            sessions: vec![(id(0xabc), SessionEpoch(300)), (id(1), SessionEpoch(1))],
+            group: GroupId(2),
+        },
     ]
 }
 

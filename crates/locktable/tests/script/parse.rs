@@ -18,7 +18,7 @@ use holdfast_partitioner::{GroupId, MapEpoch, Part};
 
 use super::{World, render};
 
-/// `own NAME…` gives the names below these prefixes, `open A 10s`, `attach A to 2`, `close A`, `force-end A`,
+/// `own NAME…` gives the names below these prefixes, `open A 10s`, `attach A to 2`, `attach-all A B to 2`, `close A`, `force-end A`,
 /// `expire A B`, `learn A closed|expired|forced`, `ack A from 2`, `forget A`,
 /// `acquire A NAME try|wait|5s [id=x|seq=5/3] [value=v] [again] [attach]`, `cancel A NAME id=x timeout|client|abandoned [release] [attach]`,
 /// `release A NAME TOKEN`, `force-release NAME TOKEN`, `proclaim A NAME TOKEN VALUE`,
@@ -37,6 +37,10 @@ pub(super) fn command(world: &mut World, group: u32, words: &[&str]) -> Command 
             Command::OpenSession(OpenSession { session: who(1), ttl_ms: millis(words[2]), metadata })
         }
         "attach" => Command::AttachSession { session: who(1), group: GroupId(words[3].parse().unwrap()) },
+        "attach-all" => {
+            let group = GroupId(words.last().unwrap().parse().unwrap());
+            Command::AttachSessions { sessions: lives(world, &words[..words.len() - 2]), group }
+        }
         "close" | "force-end" => {
             let reason = if words[0] == "close" { EndReason::Closed } else { EndReason::Forced };
             let epoch = value(words, "epoch").map(|n| SessionEpoch(n.parse().unwrap()));

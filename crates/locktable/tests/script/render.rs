@@ -54,6 +54,11 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Imported { next, complete: None } => format!("imported, next is part {next}"),
         Outcome::Imported { complete: Some(_), .. } => "imported, complete".into(),
         Outcome::Activated { revision } => format!("activated at {revision}"),
+        Outcome::SessionsAttached { lost } => {
+            let lost: Vec<String> =
+                lost.iter().map(|end| format!(" {} {:?}", who(end.session), end.reason)).collect();
+            format!("attached{}{}", if lost.is_empty() { "" } else { ", but for" }, lost.concat())
+        }
     }
 }
 
