@@ -61,7 +61,7 @@ pub struct MovedKey {
 }
 
 /// How far an export has come.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cursor {
     /// Not begun.
     #[default]
@@ -73,7 +73,7 @@ pub enum Cursor {
 }
 
 /// A part of an export.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Export {
     /// Its pieces.
     pub moved: Vec<Moved>,

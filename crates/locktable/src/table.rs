@@ -28,6 +28,7 @@ pub(crate) use self::{
     state::{Absent, Key, Pending, Place, Role, Session, State},
 };
 pub use self::{
+    export::Goer,
     history::{HISTORY_BYTES, HISTORY_EVENTS},
     read::{RequestState, WaitView},
     requests::{MAX_ENDED_HOLDS, MAX_ENDED_TEXTS, MAX_OUTSTANDING},

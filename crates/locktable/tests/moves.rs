@@ -199,8 +199,9 @@ impl World {
     fn move_all(&mut self, bytes: usize, meanwhile: &Step) {
         self.moves += 1;
         let (move_number, range) = (MoveNumber(self.moves), Range::everything());
-        let left =
-            self.owner.table.sessions_in(&range).map(|(session, epoch)| (session, epoch, 5_000)).collect();
+        let (goers, _) = self.owner.table.sessions_of_range(&range, None, usize::MAX);
+        let with_keys = goers.into_iter().filter(|goer| goer.keys);
+        let left = with_keys.map(|goer| (goer.session, goer.epoch, 5_000)).collect();
         let seal = Command::Seal(Seal { move_number, range: range.clone(), term: TERM, left });
         self.owner.apply(seal).result.unwrap();
 

@@ -3,6 +3,7 @@
 //! Nothing in the range changes while it is sealed, so that parts that are read one after the other fit together. Of
 //! sessions the destination learns what they have left, and what must not be executed again.
 
+use alloc::vec::Vec;
 use core::ops::Bound;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use holdfast_partitioner::Range;
 use super::{LockTable, Role, Session, moves::Sealed};
 use crate::{
     codec,
-    ids::{MoveNumber, SessionId},
+    ids::{MoveNumber, SessionEpoch, SessionId},
     moved::{Cursor, Export, Moved, MovedKey, MovedLease, MovedSession},
     outcome::Rejection,
     route,
@@ -22,7 +23,7 @@ impl LockTable {
     /// than needed for that. `None` where the range is not sealed under this number.
     pub fn export(&self, move_number: MoveNumber, after: &Cursor, max_bytes: usize) -> Option<Export> {
         let sealed = self.state.moves.sealed.as_ref().filter(|sealed| sealed.move_number == move_number)?;
-        let mut part = Export { moved: alloc::vec::Vec::new(), after: after.clone(), last: None };
+        let mut part = Export { moved: Vec::new(), after: after.clone(), last: None };
         let mut room = max_bytes;
         let sessions =
             self.sessions_of(sealed, after).map(|(session, moved)| (Cursor::Session(session), moved));
@@ -120,12 +121,53 @@ impl LockTable {
         }
     }
 
-    /// The sessions with keys of a range, with their epochs: whose remaining times `Seal` must tell.
-    pub fn sessions_in(&self, range: &Range) -> impl Iterator<Item = (SessionId, crate::ids::SessionEpoch)> {
-        let known = self.state.sessions.iter();
-        known
-            .filter(|(session, _)| self.has_keys_in(range, **session))
-            .map(|(session, known)| (*session, known.epoch))
+    /// Who would go along with a range: so many sessions behind `after` are looked at. Answers those of them with something
+    /// in the range, and the last one looked at where there may be more.
+    pub fn sessions_of_range(
+        &self,
+        range: &Range,
+        after: Option<SessionId>,
+        look_at: usize,
+    ) -> (Vec<Goer>, Option<SessionId>) {
+        let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let known = self.state.sessions.range(from).map(|(session, known)| {
+            let keys = self.has_keys_in(range, *session);
+            let goes = keys || known.requests.within(range).is_some();
+            (*session, goes.then_some(Goer { session: *session, epoch: known.epoch, keys }))
+        });
+        let absent = self.state.absent.range(from).map(|(session, absent)| {
+            let goes = absent.requests.within(range).is_some();
+            (*session, goes.then_some(Goer { session: *session, epoch: absent.epoch, keys: false }))
+        });
+        let (mut goers, mut looked, mut last) = (Vec::new(), 0, None);
+        for (session, goer) in merged(known, absent).take(look_at) {
+            (looked, last) = (looked + 1, Some(session));
+            goers.extend(goer);
+        }
+        (goers, last.filter(|_| looked == look_at))
+    }
+
+    /// How many keys of a session in a range hold, and how many wait.
+    pub fn count_in(&self, range: &Range, session: SessionId) -> (u64, u64) {
+        let keys = self.index.keys_of(session).filter(|key| range.contains(&route::of_key(key)));
+        let holds = keys.filter_map(|key| self.state.keys.get(key)?.place.as_ref());
+        holds.fold((0, 0), |(held, waiting), place| match place.granted_at_ms {
+            Some(_) => (held + 1, waiting),
+            None => (held, waiting + 1),
+        })
+    }
+
+    /// Whether the session has keys in a range that is sealed here: it is not to be acknowledged then (rule R17).
+    pub fn is_sealed_in(&self, session: SessionId) -> bool {
+        self.state.moves.sealed.as_ref().is_some_and(|sealed| self.has_keys_in(&sealed.range, session))
+    }
+
+    /// Whether a move of this number may begin here, or has begun.
+    pub fn may_move(&self, number: MoveNumber) -> Result<(), Rejection> {
+        match self.state.moves.under_way() {
+            Some(here) if here == number => Ok(()),
+            _ => self.state.moves.check_new(number),
+        }
     }
 
     /// The range that is sealed here, and for which move.
@@ -137,6 +179,17 @@ impl LockTable {
     pub fn highest_move(&self) -> MoveNumber {
         self.state.moves.highest
     }
+}
+
+/// A session that goes along with a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Goer {
+    /// The session.
+    pub session: SessionId,
+    /// Its epoch.
+    pub epoch: SessionEpoch,
+    /// Whether it has keys there. Of others only what they asked for goes.
+    pub keys: bool,
 }
 
 /// Two runs in order of sessions, with nobody in both, as one.
