@@ -5,7 +5,7 @@
 //!
 //! - [`member`]: puts everything together. [`config`]: what it is told. [`clock`], [`actors`]: time and threads.
 //! - [`log`], [`raft`], [`peer`]: the replicated log. [`snapshot`]: its compaction and the snapshot store.
-//! - [`group`], [`lease`], [`watch`], [`meta`]: what a group's leader does with it.
+//! - [`group`], [`lease`], [`watch`], [`meta`]: what a group's leader does with it. [`moves`]: ranges that change groups.
 //! - [`endpoint`]: the verbs that any member answers. [`api`]: HTTP and gRPC over them. [`metrics`]: instruments.
 
 pub mod actors;
@@ -19,6 +19,7 @@ pub mod log;
 pub mod member;
 pub mod meta;
 pub mod metrics;
+pub mod moves;
 pub mod peer;
 pub mod raft;
 pub mod snapshot;

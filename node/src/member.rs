@@ -10,6 +10,8 @@ mod parts;
 
 use std::{fmt, net::TcpListener};
 
+use holdfast_partitioner::Registry;
+
 use self::{ground::Ground, works::Works};
 use crate::{
     actors::ActorHost,
@@ -56,9 +58,17 @@ impl Member {
     /// # Errors
     /// A faulty configuration, a busy port, a log that cannot be opened or belongs to another member.
     pub async fn start(config: MemberConfig) -> Result<Self, StartError> {
+        Self::start_with(config, Registry::built_in()).await
+    }
+
+    /// As [`Member::start`], with strategies of one's own to plan changes of the partition map with.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn start_with(config: MemberConfig, strategies: Registry) -> Result<Self, StartError> {
         let member = config.member;
         let listeners = Listeners::open(&config)?;
-        let (ground, log) = Ground::of_this_machine(&config)?;
+        let (ground, log) = Ground::of_this_machine(&config, strategies)?;
         let works = Works::start(config, ground).await?;
         let peer = PeerServer::start(listeners.peer, works.service().clone()).map_err(StartError::of)?;
         let options = HttpOptions {

@@ -17,6 +17,7 @@ use holdfast_node::{
     metrics::exporter::Metrics,
     snapshot::memory_store::MemoryStore,
 };
+use holdfast_partitioner::Registry;
 use parking_lot::Mutex;
 use rand::Rng;
 
@@ -123,6 +124,7 @@ impl SimMember {
             transport: Arc::new(SimTransport::new(self.network.clone(), cluster, self.id)),
             snapshots: Arc::new(self.store.clone()),
             metrics: metrics.clone(),
+            strategies: Registry::built_in(),
         };
         let (config, network, handle, tell) =
             (self.config.clone(), self.network.clone(), host.handle().clone(), phase.clone());

@@ -123,7 +123,10 @@ impl Endpoint {
         }
         match self.meta_call(MetaCall::Audit { limit }).await? {
             MetaAnswer::Audit(entries) => Ok(entries),
-            MetaAnswer::Done | MetaAnswer::Status(_) => Err(ApiError::no_leader(GroupId::META)),
+            MetaAnswer::Done
+            | MetaAnswer::Status(_)
+            | MetaAnswer::Planned { .. }
+            | MetaAnswer::Changes(_) => Err(ApiError::no_leader(GroupId::META)),
         }
     }
 
@@ -153,7 +156,7 @@ impl Endpoint {
         result
     }
 
-    async fn meta_call(&self, call: MetaCall) -> Answer<MetaAnswer> {
+    pub(super) async fn meta_call(&self, call: MetaCall) -> Answer<MetaAnswer> {
         let about = About { group: GroupId::META, name: None, session: None };
         self.parts.router.meta_call(call).await.map_err(|error| about.error(error))
     }

@@ -53,6 +53,8 @@ impl About<'_> {
                 ),
             ),
             GroupError::Rejected(rejection) => self.rejection(rejection),
+            GroupError::Refused { why } => ApiError::new(ErrorCode::InvalidArgument, why),
+            GroupError::Conflict { why } => ApiError::new(ErrorCode::Changed, why),
             GroupError::Fatal(reason) => {
                 tracing::error!(group = %self.group, reason, "a call failed");
                 ApiError::new(ErrorCode::Internal, format!("{} could not be handled: {reason}", self.what()))

@@ -18,10 +18,10 @@ use crate::group::call::{GroupAnswer, GroupCall};
 impl Endpoint {
     /// The leader of an election replaces its value. `NotHolder` when it does not lead.
     pub async fn proclaim(&self, name: Name, session: SessionId, token: Token, value: Bytes) -> Answer<()> {
-        let group = self.group_of(&name).await?;
-        let about = about_name(group, &name, Some(session));
         let call = GroupCall::Proclaim { name: name.clone(), session, token, value };
-        match self.parts.router.call(group, call).await {
+        let (group, answer) = self.call_owner(&name, call).await?;
+        let about = about_name(group, &name, Some(session));
+        match answer {
             Ok(GroupAnswer::Proclaimed(_)) => Ok(()),
             Ok(other) => Err(about.surprise(&other)),
             Err(error) => Err(about.error(error)),

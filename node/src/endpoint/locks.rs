@@ -26,24 +26,20 @@ impl Endpoint {
     /// Asks for a lock or campaigns. Dropping the future while it waits detaches the caller: the wait is cancelled, or
     /// its grant released, within 2 s, unless the same request id comes again before.
     pub async fn acquire(&self, request: AcquireRequest) -> Answer<Granted> {
-        let group = self.group_of(&request.name).await?;
+        self.map().await?;
         let attempt = AttemptId(rand::random());
         let mut caller =
-            Caller { endpoint: self.clone(), group, request: request.clone(), attempt, answered: false };
-        let answer = self.acquire_in(group, attempt, request).await;
+            Caller { endpoint: self.clone(), request: request.clone(), attempt, answered: false };
+        let answer = self.acquire_as(attempt, request).await;
         caller.answered = true;
         answer
     }
 
-    async fn acquire_in(
-        &self,
-        group: GroupId,
-        attempt: AttemptId,
-        request: AcquireRequest,
-    ) -> Answer<Granted> {
-        let name = request.name.clone();
-        let about = about_name(group, &name, Some(request.session));
-        match self.parts.router.call(group, GroupCall::Acquire(attempt, request)).await {
+    async fn acquire_as(&self, attempt: AttemptId, request: AcquireRequest) -> Answer<Granted> {
+        let (name, session) = (request.name.clone(), request.session);
+        let (group, answer) = self.call_owner(&name, GroupCall::Acquire(attempt, request)).await?;
+        let about = about_name(group, &name, Some(session));
+        match answer {
             Ok(GroupAnswer::Granted(token)) => Ok(Granted { token, group }),
             Ok(GroupAnswer::NotGranted(removal)) => Err(about.not_granted(removal)),
             Ok(other) => Err(about.surprise(&other)),
@@ -68,11 +64,11 @@ impl Endpoint {
         request: RequestId,
         granted: IfGranted,
     ) -> Answer<CancelOutcome> {
-        let group = self.group_of(&name).await?;
-        let about = about_name(group, &name, Some(session));
         let reason = CancelReason::Cancelled;
         let call = GroupCall::Cancel { name: name.clone(), session, request, reason, granted };
-        match self.parts.router.call(group, call).await {
+        let (group, answer) = self.call_owner(&name, call).await?;
+        let about = about_name(group, &name, Some(session));
+        match answer {
             Ok(GroupAnswer::Cancel(outcome)) => Ok(outcome),
             Ok(other) => Err(about.surprise(&other)),
             Err(error) => Err(about.error(error)),
@@ -81,9 +77,10 @@ impl Endpoint {
 
     /// Releases a hold; `false` where this session has ended that very hold before.
     pub async fn release(&self, name: Name, session: SessionId, token: Token) -> Answer<bool> {
-        let group = self.group_of(&name).await?;
+        let call = GroupCall::Release { name: name.clone(), session, token };
+        let (group, answer) = self.call_owner(&name, call).await?;
         let about = about_name(group, &name, Some(session));
-        match self.parts.router.call(group, GroupCall::Release { name: name.clone(), session, token }).await {
+        match answer {
             Ok(GroupAnswer::Released(released)) => Ok(released),
             Ok(other) => Err(about.surprise(&other)),
             Err(error) => Err(about.error(error)),
@@ -99,10 +96,10 @@ impl Endpoint {
     }
 
     async fn force(&self, request: &ForceRelease) -> Answer<SessionId> {
-        let group = self.group_of(&request.name).await?;
-        let about = about_name(group, &request.name, None);
         let call = GroupCall::ForceRelease { name: request.name.clone(), token: request.token };
-        match self.parts.router.call(group, call).await {
+        let (group, answer) = self.call_owner(&request.name, call).await?;
+        let about = about_name(group, &request.name, None);
+        match answer {
             Ok(GroupAnswer::ForceReleased(session)) => Ok(session),
             Ok(other) => Err(about.surprise(&other)),
             Err(error) => Err(about.error(error)),
@@ -139,6 +136,8 @@ impl Endpoint {
             }
         }
         locks.sort_by(|a, b| a.name.cmp(&b.name));
+        // A range that is just changing hands shows in both groups, the same in both.
+        locks.dedup_by(|a, b| a.name == b.name);
         more |= locks.len() > limit as usize;
         locks.truncate(limit as usize);
         let next_cursor = locks.last().filter(|_| more).map(|lock| lock.name.clone());
@@ -147,9 +146,9 @@ impl Endpoint {
 
     /// One lock or election with its queue and history. A free one that has no history is an empty detail, no error.
     pub async fn lock(&self, name: &Name) -> Answer<LockDetail> {
-        let group = self.group_of(name).await?;
+        let (group, answer) = self.call_owner(name, GroupCall::Lock(name.clone())).await?;
         let about = about_name(group, name, None);
-        match self.parts.router.call(group, GroupCall::Lock(name.clone())).await {
+        match answer {
             Ok(GroupAnswer::Lock(detail)) => Ok(*detail),
             Ok(other) => Err(about.surprise(&other)),
             Err(error) => Err(about.error(error)),
@@ -169,7 +168,6 @@ fn name_of_kind(kind: NameKind, text: &str) -> Answer<Name> {
 /// the leader has answered already and the answer was on its way.
 struct Caller {
     endpoint: Endpoint,
-    group: GroupId,
     request: AcquireRequest,
     attempt: AttemptId,
     answered: bool,
@@ -180,13 +178,13 @@ impl Drop for Caller {
         if self.answered {
             return;
         }
-        let (router, group, attempt) = (self.endpoint.parts.router.clone(), self.group, self.attempt);
+        let (router, attempt) = (self.endpoint.parts.router.clone(), self.attempt);
         let AcquireRequest { name, session, request, .. } = self.request.clone();
-        let gone = GroupCall::Detached { name, session, request, attempt };
+        let gone = GroupCall::Detached { name: name.clone(), session, request, attempt };
         // Outside a runtime the process is ending, and with it everything that was attached.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = router.call(group, gone).await {
+                if let (group, Err(error)) = router.call_owner(&name, gone).await {
                     tracing::debug!(%group, %error, "a caller's going away was not noted; the next leader notices by itself");
                 }
             });

@@ -2,7 +2,7 @@
 //! group.
 //!
 //! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `holds`, `elections`, `watch`, `cluster`: the verbs. [`health`]: who can be reached.
+//! - `sessions`, `locks`, `holds`, `elections`, `watch`, `cluster`, [`partitions`]: the verbs. [`health`]: who can be reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
 
@@ -15,6 +15,7 @@ pub mod health;
 mod holds;
 pub mod hub;
 mod locks;
+pub mod partitions;
 pub mod router;
 mod sessions;
 pub mod types;
@@ -27,7 +28,13 @@ use holdfast_partitioner::{GroupId, PartitionMap};
 use tokio::sync::watch as value;
 
 use self::{convert::About, health::Health, hub::KeepaliveHub, router::Router};
-use crate::{clock::Clock, config::MemberConfig, metrics::Instruments, snapshot::catalog::SnapshotCatalog};
+use crate::{
+    clock::Clock,
+    config::MemberConfig,
+    group::call::{GroupCall, GroupResult},
+    metrics::Instruments,
+    snapshot::catalog::SnapshotCatalog,
+};
 pub use error::{ApiError, ErrorCode, Facts};
 
 type Answer<T> = Result<T, ApiError>;
@@ -87,6 +94,12 @@ impl Endpoint {
     /// The group that owns a name.
     async fn group_of(&self, name: &Name) -> Answer<GroupId> {
         Ok(self.map().await?.locate(name.internal()))
+    }
+
+    /// Has whichever group owns a name carry out a verb. Answers which one that was.
+    async fn call_owner(&self, name: &Name, call: GroupCall) -> Answer<(GroupId, GroupResult)> {
+        self.map().await?;
+        Ok(self.parts.router.call_owner(name, call).await)
     }
 
     /// The home group of a session.

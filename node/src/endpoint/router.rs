@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 use holdfast_locktable::{
     command::{CancelReason, IfGranted, Wait},
     ids::SessionId,
+    name::Name,
     outcome::{CancelOutcome, Rejection},
 };
 use holdfast_partitioner::GroupId;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::{
-    endpoint::types::AcquireRequest,
+    endpoint::{MapWatch, types::AcquireRequest},
     group::{
         Group,
         call::{GroupAnswer, GroupCall, GroupResult},
@@ -78,7 +79,17 @@ struct Inner {
     meta: OnceLock<MetaGroup>,
     /// How long a group may be without leader before callers are told, in total.
     patience: Duration,
+    map: MapWatch,
     instruments: Instruments,
+}
+
+/// Whom a verb is for.
+#[derive(Clone, Copy, Debug)]
+enum Target<'a> {
+    /// This group.
+    Group(GroupId),
+    /// Whichever group owns the name when it is asked.
+    OwnerOf(&'a Name),
 }
 
 /// The way to every group of the cluster. Cheap to clone.
@@ -100,10 +111,11 @@ impl Router {
         peers: Vec<MemberId>,
         transport: Arc<dyn Transport>,
         patience: Duration,
+        map: MapWatch,
         instruments: Instruments,
     ) -> Self {
         let (groups, meta) = (OnceLock::new(), OnceLock::new());
-        Self { inner: Arc::new(Inner { member, peers, transport, groups, meta, patience, instruments }) }
+        Self { inner: Arc::new(Inner { member, peers, transport, groups, meta, patience, map, instruments }) }
     }
 
     /// Hands over the groups, once.
@@ -147,33 +159,58 @@ impl Router {
     /// from when the leader was missed; after that, `NotLeader`. A verb whose repeat could do harm is not repeated once it
     /// may have been executed: then `Unknown`, as where a leader is there and too slow.
     pub async fn call(&self, group: GroupId, call: GroupCall) -> GroupResult {
+        self.call_at(Target::Group(group), call).await.1
+    }
+
+    /// As [`Self::call`], for the leader of whichever group owns a name, and after a move of the group that owns it then.
+    /// Answers which one that was in the end.
+    pub async fn call_owner(&self, name: &Name, call: GroupCall) -> (GroupId, GroupResult) {
+        self.call_at(Target::OwnerOf(name), call).await
+    }
+
+    async fn call_at(&self, target: Target<'_>, call: GroupCall) -> (GroupId, GroupResult) {
         let (mut may_be_done, end) = (false, end_of_acquire(&call));
-        match (self.call_on(group, call, &mut may_be_done).await, end) {
+        let (group, result) = self.call_on(target, call, &mut may_be_done).await;
+        match (result, end) {
             // True of the last attempt only.
-            (Err(error), _) if may_be_done && error.not_executed() => Err(GroupError::Unknown),
+            (Err(error), _) if may_be_done && error.not_executed() => (group, Err(GroupError::Unknown)),
             (Err(refusal), Some(end)) if may_be_done && leaves_no_record(&refusal) => {
-                self.keep_out(group, end, refusal).await
+                self.keep_out(target, end, refusal).await
             }
-            (result, _) => result,
+            (result, _) => (group, result),
         }
     }
 
     /// An acquire was refused while an earlier attempt of it may still be on its way: it must not be executed after the
     /// refusal was told (rule R11). Where it came in between, it is granted.
-    async fn keep_out(&self, group: GroupId, end: GroupCall, refusal: GroupError) -> GroupResult {
-        match self.call_on(group, end, &mut false).await {
+    async fn keep_out(
+        &self,
+        target: Target<'_>,
+        end: GroupCall,
+        refusal: GroupError,
+    ) -> (GroupId, GroupResult) {
+        let (group, ended) = self.call_on(target, end, &mut false).await;
+        let result = match ended {
             Ok(GroupAnswer::Cancel(CancelOutcome::Granted { token, .. })) => Ok(GroupAnswer::Granted(token)),
             Ok(_) => Err(refusal),
             Err(_) => Err(GroupError::Unknown),
-        }
+        };
+        (group, result)
     }
 
-    async fn call_on(&self, group: GroupId, call: GroupCall, may_be_done: &mut bool) -> GroupResult {
+    async fn call_on(
+        &self,
+        target: Target<'_>,
+        call: GroupCall,
+        may_be_done: &mut bool,
+    ) -> (GroupId, GroupResult) {
         let started = Instant::now();
+        let mut map = self.inner.map.clone();
         let mut missed_since: Option<Instant> = None;
         let mut slow_answers = 0;
         loop {
             let asked = Instant::now();
+            let group = target.group(&mut map);
             let error = match self.call_once(group, call.after(started.elapsed())).await {
                 Err(GroupError::Unknown) if repeatable(&call) => {
                     *may_be_done = true;
@@ -181,14 +218,14 @@ impl Router {
                     let slow = (self.inner.patience..2 * self.inner.patience).contains(&asked.elapsed());
                     slow_answers = if slow { slow_answers + 1 } else { 0 };
                     if slow_answers > SLOW_REPEATS {
-                        return Err(GroupError::Unknown);
+                        return (group, Err(GroupError::Unknown));
                     }
                     GroupError::Unknown
                 }
                 Err(error @ (GroupError::NotLeader { .. } | GroupError::HomeUnavailable { .. })) => error,
-                // A fresh group that has not taken its ranges yet.
-                Err(error @ GroupError::Rejected(Rejection::NotOwner)) => error,
-                result => return result,
+                // A fresh group that has not taken its ranges yet, or a range on its way.
+                Err(error) if elsewhere(&error) => error,
+                result => return (group, result),
             };
             // A leader that worked on the call for a while was there until now.
             let since = match missed_since {
@@ -197,10 +234,16 @@ impl Router {
             };
             missed_since = Some(since);
             if since.elapsed() >= self.inner.patience {
-                return Err(error);
+                return (group, Err(error));
             }
-            self.inner.instruments.service.redirected(Redirect::NotLeader);
-            self.pause(group).await;
+            if elsewhere(&error) {
+                self.inner.instruments.service.redirected(Redirect::Moved);
+                // Whichever comes first, the next look decides.
+                let _ = tokio::time::timeout(RETRY, map.changed()).await;
+            } else {
+                self.inner.instruments.service.redirected(Redirect::NotLeader);
+                self.pause(group).await;
+            }
         }
     }
 
@@ -323,6 +366,24 @@ impl Router {
     }
 }
 
+impl Target<'_> {
+    /// The group to ask now; where there is no map yet, one that leads nothing.
+    fn group(&self, map: &mut MapWatch) -> GroupId {
+        match self {
+            Self::Group(group) => *group,
+            Self::OwnerOf(name) => {
+                let map = map.borrow_and_update();
+                map.as_ref().map_or(GroupId::META, |map| map.locate(name.internal()))
+            }
+        }
+    }
+}
+
+/// Whether another group owns the name by now, or will in a moment; nothing was done.
+fn elsewhere(error: &GroupError) -> bool {
+    matches!(error, GroupError::Rejected(Rejection::NotOwner | Rejection::Sealed { .. }))
+}
+
 /// Whether an acquire was refused for what stands in the queue or is outstanding now, so that a copy of it could be executed
 /// later. Of all other refusals the group keeps a record, or they hold for ever.
 fn leaves_no_record(refusal: &GroupError) -> bool {
@@ -363,7 +424,8 @@ fn repeatable(call: &GroupCall) -> bool {
         | GroupCall::Lock(_)
         | GroupCall::Sessions
         | GroupCall::Session(_)
-        | GroupCall::Status => true,
+        | GroupCall::Status
+        | GroupCall::Move(_) => true,
         GroupCall::OpenSession { .. }
         | GroupCall::EndSession { .. }
         | GroupCall::ForceRelease { .. }
@@ -418,6 +480,7 @@ impl GroupAnswer {
             Self::Sessions(_) => "sessions",
             Self::Status(_) => "status",
             Self::Snapshot(_) => "snapshot",
+            Self::Move(_) => "move",
         }
     }
 }

@@ -389,3 +389,100 @@ pub struct LeaderView {
     /// Candidates behind it.
     pub candidates: u32,
 }
+
+/// What a change of the partition map comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanView {
+    /// Its number, where it is carried out.
+    pub number: Option<u64>,
+    /// The prefix whose rule changes.
+    pub prefix: String,
+    /// The map that it was planned for.
+    pub map_epoch: MapEpoch,
+    /// What moves, in order.
+    pub steps: Vec<StepView>,
+}
+
+/// A range that moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepView {
+    /// From this group.
+    pub from: GroupId,
+    /// To this one.
+    pub to: GroupId,
+    /// Which names, in words.
+    pub range: String,
+    /// Whether the counts are known; they are 0 where the group did not answer.
+    pub counted: bool,
+    /// Locks and elections held there now.
+    pub held: u64,
+    /// Waiters behind them.
+    pub waiting: u64,
+    /// Sessions with either.
+    pub sessions: u64,
+}
+
+/// The changes of the partition map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesView {
+    /// The one that is carried out.
+    pub under_way: Option<ChangeView>,
+    /// The last ones before it, oldest first.
+    pub past: Vec<ChangeView>,
+}
+
+/// One change of the partition map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeView {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What was asked for, in words.
+    pub what: String,
+    /// The prefix whose rule changes.
+    pub prefix: String,
+    /// Who asked.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+    /// Milliseconds since 1970 by the leader's wall clock.
+    pub begun_ms: u64,
+    /// Its steps.
+    pub steps: u32,
+    /// Those that are done.
+    pub done: u32,
+    /// What moves right now.
+    pub moving: Option<MovingView>,
+    /// Why it is being stopped, where it is.
+    pub stopping: Option<String>,
+    /// How it ended, where it has.
+    pub end: Option<ChangeEndView>,
+}
+
+/// A range that moves right now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovingView {
+    /// The number of the move.
+    pub number: u64,
+    /// From this group.
+    pub from: GroupId,
+    /// To this one.
+    pub to: GroupId,
+    /// Which names, in words.
+    pub range: String,
+    /// `copying` while it belongs to its source, `handing_over` once it belongs to its destination, `taking_back` after the
+    /// move was given up.
+    pub stage: String,
+    /// How many moves of this range were given up before.
+    pub given_up_before: u32,
+}
+
+/// How a change ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeEndView {
+    /// Milliseconds since 1970 by the leader's wall clock.
+    pub at_ms: u64,
+    /// `done`, `stopped` or `failed`; what was done before stays.
+    pub how: String,
+    /// Why, but for `done`.
+    pub why: Option<String>,
+}

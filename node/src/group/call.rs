@@ -12,7 +12,10 @@ use holdfast_locktable::{
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
-use super::proposer::GroupError;
+use super::{
+    moves::{MoveAnswer, MoveCall},
+    proposer::GroupError,
+};
 use crate::{
     endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView},
     watch::told::AttemptId,
@@ -120,6 +123,8 @@ pub enum GroupCall {
     Status,
     /// Take a snapshot into the snapshot store.
     TakeSnapshot,
+    /// A verb of a move of a range.
+    Move(MoveCall),
 }
 
 /// What a verb answers.
@@ -163,7 +168,34 @@ pub enum GroupAnswer {
     Status(Box<GroupView>),
     /// A snapshot.
     Snapshot(Box<SnapshotView>),
+    /// To a verb of a move.
+    Move(MoveAnswer),
 }
 
 /// The result of a verb.
 pub type GroupResult = Result<GroupAnswer, GroupError>;
+
+impl GroupCall {
+    /// The queue that the verb may change: its range must be here, and not on its way to another group.
+    pub(super) fn changes(&self) -> Option<&Name> {
+        match self {
+            Self::Acquire(_, request) => Some(&request.name),
+            Self::Cancel { name, .. }
+            | Self::Release { name, .. }
+            | Self::ForceRelease { name, .. }
+            | Self::Proclaim { name, .. } => Some(name),
+            Self::OpenSession { .. }
+            | Self::EndSession { .. }
+            | Self::AttachSession { .. }
+            | Self::LearnEnds(_)
+            | Self::Detached { .. }
+            | Self::Locks { .. }
+            | Self::Lock(_)
+            | Self::Sessions
+            | Self::Session(_)
+            | Self::Status
+            | Self::TakeSnapshot
+            | Self::Move(_) => None,
+        }
+    }
+}

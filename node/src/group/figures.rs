@@ -65,7 +65,13 @@ impl GroupMetrics {
                 self.instruments.service.refused(Refusal::QueueFull);
                 Err(ProposalFailure::Overloaded)
             }
-            Some(GroupError::Unknown | GroupError::Fatal(_)) => Err(ProposalFailure::Timeout),
+            // Verbs of the meta group, which proposes by itself, answer the last two.
+            Some(
+                GroupError::Unknown
+                | GroupError::Fatal(_)
+                | GroupError::Refused { .. }
+                | GroupError::Conflict { .. },
+            ) => Err(ProposalFailure::Timeout),
         };
         self.instruments.raft.proposal_ended(self.group, result, took);
     }

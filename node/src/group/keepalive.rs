@@ -50,16 +50,31 @@ impl Group {
         if !mutant!("keepalive-without-proof") {
             self.confirm().await?;
         }
-        let standings = self.parts.lease.send(Standings(sessions)).await;
+        let standings = self.parts.lease.send(Standings(sessions.clone())).await;
         let mut renewals = Vec::with_capacity(heard.len());
         for standing in self.leading(standings)? {
             renewals.push(renewal(standing).await);
         }
+        self.withhold(&sessions, &mut renewals);
         let took = Duration::from_millis(self.parts.clock.now().since_ms(at));
         self.parts
             .metrics
             .keepalives(took, renewals.iter().any(|renewal| renewal.state == LeaseState::Renewed));
         Ok(renewals)
+    }
+
+    /// Rule R17: who has keys in a range that is being sealed, or is sealed, is renewed by whichever group owns it afterwards.
+    fn withhold(&self, sessions: &[SessionId], renewals: &mut [Renewal]) {
+        if mutant!("keepalive-while-sealed") {
+            return;
+        }
+        let withheld = self.locks(|table| self.parts.sealing.withheld(table, sessions));
+        let renewed = |renewal: &Renewal| renewal.state == LeaseState::Renewed;
+        for (renewal, _) in
+            renewals.iter_mut().zip(withheld).filter(|(renewal, held)| *held && renewed(renewal))
+        {
+            *renewal = Renewal::of(LeaseState::Unavailable);
+        }
     }
 
     async fn clear_marks(&self, sessions: &[SessionId], heard: &[Heard]) -> Result<(), GroupError> {

@@ -2,6 +2,7 @@
 //!
 //! - [`call`]: the verbs, as they travel between members. `admission`: which of them are refused while there is too much to do.
 //! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. `cancel`: ending that. [`keepalive`]: renewing sessions.
+//! - [`moves`]: giving a range away and taking one in.
 //! - [`read`]: lists and details. [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
 //!
@@ -15,6 +16,7 @@ mod cancel;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
+pub mod moves;
 pub mod observer;
 pub mod proposer;
 pub mod read;
@@ -43,6 +45,7 @@ use holdfast_partitioner::GroupId;
 use self::{
     call::{GroupAnswer, GroupCall, GroupResult},
     figures::GroupMetrics,
+    moves::Sealing,
     proposer::{GroupError, Proposer},
 };
 use crate::{
@@ -73,6 +76,8 @@ pub struct Parts {
     pub audiences: Audiences,
     /// Whether its fan-out is giving up requests.
     pub giving_up: Intent,
+    /// Sessions that are not acknowledged while a range is being sealed.
+    pub sealing: Sealing,
     /// Its snapshotter.
     pub snapshotter: Addr<Snapshotter>,
     /// Commands into its log.
@@ -157,6 +162,10 @@ impl Group {
         if self.leads().is_none() {
             return Err(GroupError::NotLeader { leader: self.leader() });
         }
+        // What apply would refuse need not go into the log first; the caller asks again.
+        if let Some(name) = call.changes() {
+            self.locks(|table| table.owns(name)).map_err(GroupError::Rejected)?;
+        }
         match call {
             GroupCall::Acquire(attempt, request) => self.acquire(attempt, request).await,
             GroupCall::Detached { name, session, request, attempt } => {
@@ -173,6 +182,7 @@ impl Group {
             GroupCall::Session(session) => self.read_session(session).await,
             GroupCall::Status => Ok(GroupAnswer::Status(Box::new(self.status()))),
             GroupCall::TakeSnapshot => self.take_snapshot().await,
+            GroupCall::Move(call) => self.move_call(call).await,
             GroupCall::OpenSession { .. } => {
                 self.admit()?;
                 self.write(call).await
@@ -246,6 +256,7 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         | GroupCall::Sessions
         | GroupCall::Session(_)
         | GroupCall::Status
-        | GroupCall::TakeSnapshot => return None,
+        | GroupCall::TakeSnapshot
+        | GroupCall::Move(_) => return None,
     })
 }

@@ -54,6 +54,18 @@ pub enum GroupError {
     /// The member is going down.
     #[error("the member is stopping: {0}")]
     Fatal(String),
+    /// What was asked cannot be done; nothing was changed.
+    #[error("{why}")]
+    Refused {
+        /// Why, for people.
+        why: String,
+    },
+    /// What was asked does not go together with what is; nothing was changed.
+    #[error("{why}")]
+    Conflict {
+        /// Why, for people.
+        why: String,
+    },
 }
 
 impl GroupError {
@@ -61,7 +73,11 @@ impl GroupError {
     pub const fn not_executed(&self) -> bool {
         match self {
             Self::NotLeader { .. } | Self::HomeUnavailable { .. } | Self::Overloaded => true,
-            Self::Unknown | Self::Rejected(_) | Self::Fatal(_) => false,
+            Self::Unknown
+            | Self::Rejected(_)
+            | Self::Fatal(_)
+            | Self::Refused { .. }
+            | Self::Conflict { .. } => false,
         }
     }
 }

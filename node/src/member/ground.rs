@@ -4,6 +4,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use holdfast_partitioner::Registry;
 use tokio::sync::watch;
 
 use super::StartError;
@@ -50,6 +51,8 @@ pub struct Ground {
     pub snapshots: Arc<dyn SnapshotStore>,
     /// What it measures with.
     pub metrics: Metrics,
+    /// What it plans changes of the partition map with.
+    pub strategies: Registry,
 }
 
 /// The disk of a member: its log and the snapshots that let the log be shortened.
@@ -94,6 +97,7 @@ impl Ground {
     /// What a member stands on in production: this machine.
     pub(super) fn of_this_machine(
         config: &MemberConfig,
+        strategies: Registry,
     ) -> Result<(Self, actix::Addr<LogActor>), StartError> {
         let (member, cluster) = (config.member, config.cluster.parse::<ClusterId>().map_err(StartError::of)?);
         let metrics = measured(config)?;
@@ -121,6 +125,7 @@ impl Ground {
             transport: Arc::new(GrpcTransport::new(cluster, member, Heard::new())),
             snapshots: Arc::new(store),
             metrics,
+            strategies,
         };
         Ok((ground, log))
     }

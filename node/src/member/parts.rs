@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use holdfast_locktable::{ids::SessionId, table::LockTable};
-use holdfast_partitioner::{GroupId, PartitionMap};
+use holdfast_partitioner::{GroupId, PartitionMap, Registry, change::Groups};
 use tokio::sync::watch;
 
 use super::{
@@ -21,6 +21,7 @@ use crate::{
     group::{
         Group, Outward, Parts,
         figures::{GroupMetrics, replica_figures},
+        moves::Sealing,
         observer::GroupObserver,
         proposer::Proposer,
         sink::GroupSink,
@@ -30,7 +31,7 @@ use crate::{
     log::{error::LogFailure, group_number::GroupNumber, identity::ClusterId},
     meta::{
         MetaTable,
-        group::{MapSink, MetaGroup},
+        group::{MapSink, MetaGroup, Plans},
     },
     metrics::{
         exporter::Metrics,
@@ -66,6 +67,7 @@ pub(super) struct Shared {
     pub(super) timing: Timing,
     pub(super) patience: Duration,
     pub(super) catalog: SnapshotCatalog,
+    pub(super) strategies: Registry,
 }
 
 /// What opening a member gives beside the shared parts.
@@ -79,7 +81,7 @@ pub(super) struct Opened {
 /// Opens everything that needs no group yet.
 pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, StartError> {
     let (member, cluster) = (config.member, config.cluster.parse::<ClusterId>().map_err(StartError::of)?);
-    let Ground { clock, host, disk, log_failures, transport, snapshots, metrics } = ground;
+    let Ground { clock, host, disk, log_failures, transport, snapshots, metrics, strategies } = ground;
     let raft = &config.raft;
     let timing = Timing {
         heartbeat_interval: raft.heartbeat_interval,
@@ -92,14 +94,27 @@ pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, Start
     for entry in &config.members {
         transport.learn(entry.id, &entry.peer);
     }
-    let router = Router::new(member, peers, transport.clone(), patience, metrics.instruments.clone());
+    let (map_tell, map) = watch::channel(None);
+    let instruments = metrics.instruments.clone();
+    let router = Router::new(member, peers, transport.clone(), patience, map.clone(), instruments);
     let heard = transport.heard().clone();
     let service = PeerService::new(cluster.clone(), member, Arc::new(router.clone()), heard);
     let catalog = SnapshotCatalog::new(snapshots, cluster);
-    let (map_tell, map) = watch::channel(None);
     let config = Arc::new(config);
-    let shared =
-        Shared { config, clock, host, metrics, disk, transport, router, map, timing, patience, catalog };
+    let shared = Shared {
+        config,
+        clock,
+        host,
+        metrics,
+        disk,
+        transport,
+        router,
+        map,
+        timing,
+        patience,
+        catalog,
+        strategies,
+    };
     Ok(Opened { shared, log_failures, service, map_tell })
 }
 
@@ -139,7 +154,10 @@ impl Shared {
             self.start_raft(GroupId::META, Machine::Meta { table: MetaTable::new(), sink }).await?;
         // The meta group's log is compacted as any other; its snapshots go to the store too.
         self.start_snapshotter(number, &raft)?;
-        Ok(MetaGroup::new(raft, self.clock.clone()))
+        let usable = (1..=u32::from(self.config.groups.lock_groups)).map(GroupId).collect();
+        let groups = Groups { usable, ..Groups::default() };
+        let plans = Plans { strategies: self.strategies.clone(), groups };
+        Ok(MetaGroup::new(raft, self.clock.clone(), plans))
     }
 
     /// Starts one lock group with its actors.
@@ -167,6 +185,7 @@ impl Shared {
             fanout,
             audiences,
             giving_up,
+            sealing: Sealing::default(),
             snapshotter,
             proposer,
             clock,

@@ -21,6 +21,7 @@ use crate::{
     log::error::LogFailure,
     meta::group::{MapSink, follow_map},
     metrics::exporter::Metrics,
+    moves::Mover,
     peer::PeerService,
     raft::group::RaftGroup,
 };
@@ -68,6 +69,7 @@ impl Works {
         service.add_group(meta.raft().clone());
         shared.router.install(groups.clone(), meta.clone());
         tasks.spawn(follow_map(meta.clone(), map_tell, map_sink.stale()));
+        tasks.spawn(Mover::new(meta.clone(), shared.router.clone()).run(map_sink.begun()));
         tasks.spawn(bootstrap::provide_map(meta.clone(), lock_groups(&shared.config).collect()));
         let rafts: Vec<RaftGroup> =
             groups.values().map(|group| group.raft().clone()).chain([meta.raft().clone()]).collect();

@@ -1,13 +1,14 @@
 //! How commands and the state of the meta group stand in logs and snapshots: a version byte, for the state also a
 //! checksum, then postcard. Equal states have equal bytes. In format 1 the checksum of a state does not cover the version
-//! byte; from format 2 on it must, as the last byte, so that a newer state is told from a damaged version byte.
+//! byte; from format 2 on it does, as the last byte, so that a newer state is told from a damaged version byte. A state of
+//! format 1 is one of format 2 without the changes of the map, which stand last.
 
-use super::{command::MetaCommand, table::MetaTable};
+use super::{changes::Changes, command::MetaCommand, table::MetaTable};
 
 /// Version of the command encoding, its first byte.
 const COMMAND_FORMAT: u8 = 1;
 /// Version of the state encoding, its first byte.
-const TABLE_FORMAT: u8 = 1;
+const TABLE_FORMAT: u8 = 2;
 /// Version byte and checksum before the state.
 const TABLE_HEADER: usize = 5;
 
@@ -43,9 +44,7 @@ pub enum MetaDecodeError {
         computed: u32,
     },
     /// The version byte is not the one that was written.
-    #[error(
-        "the meta group's state is damaged (version byte {found} before content of format {TABLE_FORMAT})"
-    )]
+    #[error("the meta group's state is damaged (version byte {found} before content of format 1)")]
     Version {
         /// Its version byte.
         found: u8,
@@ -106,26 +105,35 @@ impl MetaTable {
             return Err(MetaDecodeError::Short { what, len: bytes.len() });
         };
         let (found, stored) = (*format, u32::from_le_bytes(*sum));
-        let computed = checksum(TABLE_FORMAT, content);
-        if stored == computed {
-            return if found == TABLE_FORMAT {
-                exactly(what, content)
-            } else {
-                Err(MetaDecodeError::Version { found })
+        if stored == checksum(found, content) {
+            return match found {
+                1 => exactly(what, &with_no_changes(content)?),
+                TABLE_FORMAT => exactly(what, content),
+                _ if found > TABLE_FORMAT => {
+                    Err(MetaDecodeError::Format { what, found, known: TABLE_FORMAT })
+                }
+                _ => Err(MetaDecodeError::Version { found }),
             };
         }
-        if found > TABLE_FORMAT && stored == checksum(found, content) {
-            return Err(MetaDecodeError::Format { what, found, known: TABLE_FORMAT });
+        // Of format 1 with a damaged version byte.
+        if stored == checksum(1, content) {
+            return Err(MetaDecodeError::Version { found });
         }
-        Err(MetaDecodeError::Checksum { stored, computed })
+        Err(MetaDecodeError::Checksum { stored, computed: checksum(found, content) })
     }
+}
+
+/// A state of format 1 in format 2.
+fn with_no_changes(content: &[u8]) -> Result<Vec<u8>, MetaDecodeError> {
+    postcard::to_extend(&Changes::default(), content.to_vec())
+        .map_err(|reason| MetaDecodeError::Content { what: "state", reason })
 }
 
 /// The checksum of a state of this format.
 fn checksum(format: u8, content: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(content);
-    if format > TABLE_FORMAT {
+    if format > 1 {
         hasher.update(&[format]);
     }
     hasher.finalize()
@@ -185,8 +193,11 @@ mod tests {
         small.apply(record()).result.unwrap();
         small.apply(member()).result.unwrap();
         let bytes = small.encode().unwrap();
-        assert_eq!(bytes[0], 1);
-        assert_eq!(&bytes[5..], b"\x00\x01\x03\x03\x01h\x01g\x01p\x01\x01\x07\x01a\x01b\x01c\x01d\x01e");
+        let first = b"\x00\x01\x03\x03\x01h\x01g\x01p\x01\x01\x07\x01a\x01b\x01c\x01d\x01e";
+        assert_eq!(bytes[0], 2);
+        assert_eq!(bytes[5..], [first.as_slice(), b"\0\0\0\0"].concat());
+        let stored = [[1].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
+        assert_eq!(MetaTable::decode(&stored), Ok(small), "format 1 is read");
     }
 
     #[test]
@@ -213,9 +224,9 @@ mod tests {
 
     #[test]
     fn a_newer_state_is_told_from_a_damaged_version_byte() {
-        let mut bytes = table().encode().unwrap();
-        bytes[0] = 3;
-        assert_eq!(MetaTable::decode(&bytes), Err(MetaDecodeError::Version { found: 3 }));
+        let first = b"\0\0\0\0";
+        let damaged = [[3].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
+        assert_eq!(MetaTable::decode(&damaged), Err(MetaDecodeError::Version { found: 3 }));
         let newer = [[3].as_slice(), &crc32fast::hash(b"later\x03").to_le_bytes(), b"later"].concat();
         let said = MetaTable::decode(&newer).unwrap_err().to_string();
         assert!(said.contains("state has format 3") && said.ends_with("run the newer version"), "{said}");

@@ -1,9 +1,11 @@
 //! What the meta group can be asked, and what it answers. Encodings are frozen by golden tests: a change is a new
 //! variant at the end.
 
+use holdfast_locktable::{codec::Digest, ids::MoveNumber};
 use holdfast_partitioner::{MapEpoch, PartitionMap};
 use serde::{Deserialize, Serialize};
 
+use super::changes::NewChange;
 use crate::raft::types::MemberId;
 
 /// What can be asked of the meta group.
@@ -18,6 +20,54 @@ pub enum MetaCommand {
     Record(AuditRecord),
     /// Says where a member can be reached; replaces what was said before.
     SetMember(MemberRecord),
+    /// Begins to carry out a change of the map; there is one at a time.
+    BeginChange(NewChange),
+    /// Gives the present step of a change a move number, where it has none.
+    Reserve {
+        /// The change.
+        change: u64,
+        /// The step, from 0.
+        step: u32,
+    },
+    /// The range of a move belongs to its destination from here on.
+    Decide {
+        /// The move.
+        move_number: MoveNumber,
+        /// Fingerprint of the complete import.
+        digest: Digest,
+    },
+    /// The range of a move stays with its source.
+    GiveUp {
+        /// The move.
+        move_number: MoveNumber,
+        /// Why.
+        why: String,
+    },
+    /// All groups that took part in a move know how it ended.
+    FinishMove {
+        /// The move.
+        move_number: MoveNumber,
+        /// Milliseconds since 1970; for display only.
+        at_ms: u64,
+    },
+    /// Does a step of a change that moves nothing.
+    TakeStep {
+        /// The change.
+        change: u64,
+        /// The step, from 0.
+        step: u32,
+        /// Milliseconds since 1970; for display only.
+        at_ms: u64,
+    },
+    /// Stops a change where it is; what it has done stays.
+    StopChange {
+        /// The change.
+        change: u64,
+        /// Why.
+        why: String,
+        /// Milliseconds since 1970; for display only.
+        at_ms: u64,
+    },
 }
 
 /// One act of an operator.
@@ -68,6 +118,18 @@ pub enum MetaOutcome {
         /// Whether they differ from what was known before.
         changed: bool,
     },
+    /// The change is under way.
+    ChangeBegun {
+        /// Its number.
+        change: u64,
+    },
+    /// The present step has a move.
+    Reserved {
+        /// Its number.
+        move_number: MoveNumber,
+    },
+    /// Done, now or before.
+    Done,
 }
 
 /// A command that was refused; nothing has changed.
@@ -78,5 +140,49 @@ pub enum MetaRejection {
     MapExists {
         /// Its epoch.
         epoch: MapEpoch,
+    },
+    /// There is one change at a time.
+    #[error("change {change} of the partition map is under way; wait for it, or stop it")]
+    ChangeUnderWay {
+        /// Its number.
+        change: u64,
+    },
+    /// The map has changed since the change was planned.
+    #[error("the change was planned for map epoch {planned}, the map has epoch {found}; plan it again")]
+    OtherMap {
+        /// The epoch that it was planned for.
+        planned: MapEpoch,
+        /// The epoch of the map.
+        found: MapEpoch,
+    },
+    /// There is no map yet.
+    #[error("the cluster has no partition map yet; try again in a moment")]
+    NoMap,
+    /// The change is over, or never was.
+    #[error("change {change} is not under way")]
+    NoSuchChange {
+        /// The number asked for.
+        change: u64,
+    },
+    /// The change is at another step, or at another point of it.
+    #[error("the change is at another point")]
+    OtherStep,
+    /// The move was given up before.
+    #[error("the move was given up: {why}")]
+    MoveGivenUp {
+        /// Why.
+        why: String,
+    },
+    /// The move was decided before.
+    #[error("the move was decided, the map has epoch {epoch} since")]
+    MoveDecided {
+        /// The map's epoch with it.
+        epoch: MapEpoch,
+    },
+    /// A step does not apply to the map.
+    #[error("{why}")]
+    StepRefused {
+        /// Why.
+        why: String,
     },
 }

@@ -4,12 +4,22 @@
 
 use std::sync::Arc;
 
-use holdfast_locktable::{ids::Revision, table::Position};
-use holdfast_partitioner::{GroupId, PartitionMap};
+use holdfast_locktable::{
+    ids::{Revision, Term},
+    table::Position,
+};
+use holdfast_partitioner::{
+    GroupId, PartitionMap, Registry,
+    change::{Change, Given, Groups, Request, change},
+};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
-use super::{AuditRecord, MetaApplied, MetaCommand, MetaOutcome, encode_command};
+use super::{
+    AuditRecord, MetaApplied, MetaCommand, MetaOutcome,
+    changes::{NewChange, Past, UnderWay},
+    encode_command,
+};
 use crate::{
     clock::Clock,
     endpoint::types::{AuditEntry, GroupView},
@@ -44,6 +54,26 @@ pub enum MetaCall {
     },
     /// Figures of the group.
     Status,
+    /// Change the partition map, or say only what that would come to.
+    Change {
+        /// What is wanted.
+        request: Request,
+        /// Who wants it.
+        actor: String,
+        /// Why.
+        reason: String,
+        /// Whether it is only to be planned.
+        dry_run: bool,
+    },
+    /// Stop a change of the map where it is.
+    StopChange {
+        /// Its number.
+        change: u64,
+        /// Why.
+        reason: String,
+    },
+    /// Read the changes of the map, under way and over.
+    Changes,
 }
 
 /// What a verb answers.
@@ -55,6 +85,24 @@ pub enum MetaAnswer {
     Audit(Vec<AuditEntry>),
     /// Figures.
     Status(Box<GroupView>),
+    /// What a change of the map comes to.
+    Planned {
+        /// Its steps.
+        change: Box<Change>,
+        /// Its number, where it is carried out.
+        number: Option<u64>,
+    },
+    /// The changes of the map.
+    Changes(Box<ChangesNow>),
+}
+
+/// The changes of the map as the leader of the meta group knows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesNow {
+    /// The one that is carried out.
+    pub under_way: Option<UnderWay>,
+    /// Those that are over, oldest first.
+    pub past: Vec<Past>,
 }
 
 /// The result of a verb.
@@ -65,12 +113,22 @@ pub type MetaResult = Result<MetaAnswer, GroupError>;
 pub struct MetaGroup {
     raft: RaftGroup,
     clock: Clock,
+    plans: Arc<Plans>,
+}
+
+/// What this member plans changes of the map with.
+#[derive(Clone, Debug)]
+pub struct Plans {
+    /// Its strategies.
+    pub strategies: Registry,
+    /// The lock groups there are.
+    pub groups: Groups,
 }
 
 impl MetaGroup {
     /// The meta group of a member.
-    pub fn new(raft: RaftGroup, clock: Clock) -> Self {
-        Self { raft, clock }
+    pub fn new(raft: RaftGroup, clock: Clock, plans: Plans) -> Self {
+        Self { raft, clock, plans: Arc::new(plans) }
     }
 
     /// Its Raft half.
@@ -88,6 +146,13 @@ impl MetaGroup {
         self.raft.leadership().borrow().here
     }
 
+    /// The term in which it leads the group, as [`MetaGroup::leads`] has it.
+    pub fn leads_in(&self) -> Option<Term> {
+        let leadership = self.raft.leadership();
+        let now = leadership.borrow();
+        now.here.then_some(now.term)
+    }
+
     /// Carries out a verb, if this member leads the group.
     pub async fn call(&self, call: MetaCall) -> MetaResult {
         if !self.leads() {
@@ -96,45 +161,104 @@ impl MetaGroup {
         match call {
             MetaCall::Record { actor, action, target, reason, outcome } => {
                 let at_ms = self.clock.wall_ms();
-                self.propose(MetaCommand::Record(AuditRecord {
-                    at_ms,
-                    actor,
-                    action,
-                    target,
-                    reason,
-                    outcome,
-                }))
-                .await?;
+                let record = AuditRecord { at_ms, actor, action, target, reason, outcome };
+                self.ask(MetaCommand::Record(record)).await?;
                 Ok(MetaAnswer::Done)
             }
             MetaCall::Audit { limit } => {
-                self.raft
-                    .confirm_leadership()
-                    .await
-                    .map_err(|error| GroupError::NotLeader { leader: error.leader })?;
+                self.confirm().await?;
                 Ok(MetaAnswer::Audit(self.audit(limit as usize)))
             }
             MetaCall::Status => Ok(MetaAnswer::Status(Box::new(self.status()))),
+            MetaCall::Change { request, actor, reason, dry_run } => {
+                self.confirm().await?;
+                let change = self.plan(&request)?;
+                let number = match dry_run {
+                    true => None,
+                    false => Some(self.begin(change.clone(), request, actor, reason).await?),
+                };
+                Ok(MetaAnswer::Planned { change: Box::new(change), number })
+            }
+            MetaCall::StopChange { change, reason } => {
+                let at_ms = self.clock.wall_ms();
+                self.ask(MetaCommand::StopChange { change, why: reason, at_ms }).await?;
+                Ok(MetaAnswer::Done)
+            }
+            MetaCall::Changes => {
+                self.confirm().await?;
+                Ok(MetaAnswer::Changes(Box::new(self.changes())))
+            }
         }
+    }
+
+    /// Proves by a quorum round that this member leads.
+    pub async fn confirm(&self) -> Result<Term, GroupError> {
+        let confirmed = self.raft.confirm_leadership().await;
+        confirmed.map_err(|error| GroupError::NotLeader { leader: error.leader })
+    }
+
+    /// What a request comes to, by the map of this replica.
+    fn plan(&self, request: &Request) -> Result<Change, GroupError> {
+        let map = self.map().ok_or(GroupError::NotLeader { leader: None })?;
+        let Plans { strategies, groups } = &*self.plans;
+        let given = Given { map: &map, groups, registry: strategies, names: &[] };
+        change(&given, request).map_err(|error| GroupError::Refused { why: error.to_string() })
+    }
+
+    async fn begin(
+        &self,
+        change: Change,
+        request: Request,
+        actor: String,
+        reason: String,
+    ) -> Result<u64, GroupError> {
+        let at_ms = self.clock.wall_ms();
+        let new = NewChange { request, change, actor, reason, at_ms };
+        match self.ask(MetaCommand::BeginChange(new)).await? {
+            MetaOutcome::ChangeBegun { change } => Ok(change),
+            other => Err(GroupError::Fatal(format!("a change was answered with {other:?}"))),
+        }
+    }
+
+    /// The changes of the map as this replica has them.
+    pub fn changes(&self) -> ChangesNow {
+        let read = self.raft.with_meta(|meta, _| {
+            let changes = meta.changes();
+            ChangesNow {
+                under_way: changes.under_way().cloned(),
+                past: changes.past().iter().cloned().collect(),
+            }
+        });
+        read.unwrap_or_else(|| ChangesNow { under_way: None, past: Vec::new() })
+    }
+
+    /// Proposes a command; a refusal is an error with its sentence.
+    pub async fn ask(&self, command: MetaCommand) -> Result<MetaOutcome, GroupError> {
+        let payload = encode_command(&command).map_err(|error| GroupError::Fatal(error.to_string()))?;
+        match self.raft.propose(payload.into()).await? {
+            Reply::Meta(Ok(outcome)) => Ok(outcome),
+            Reply::Meta(Err(refusal)) => Err(GroupError::Conflict { why: refusal.to_string() }),
+            other => Err(GroupError::Fatal(format!("the meta group answered {other:?}"))),
+        }
+    }
+
+    /// The wall clock, for what is displayed.
+    pub fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
     }
 
     /// Sets the first partition map, where there is none.
     pub async fn init_map(&self, map: PartitionMap) -> Result<(), GroupError> {
-        self.propose(MetaCommand::InitMap { map }).await
+        match self.ask(MetaCommand::InitMap { map }).await {
+            // A map that is there already is what was wanted.
+            Ok(_) | Err(GroupError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The partition map as this member's replica has it.
     pub fn map(&self) -> Option<PartitionMap> {
         self.raft.with_meta(|meta, _| meta.map().cloned()).flatten()
-    }
-
-    async fn propose(&self, command: MetaCommand) -> Result<(), GroupError> {
-        let payload = encode_command(&command).map_err(|error| GroupError::Fatal(error.to_string()))?;
-        match self.raft.propose(payload.into()).await? {
-            // A map that is there already is what was wanted.
-            Reply::Meta { .. } => Ok(()),
-            other => Err(GroupError::Fatal(format!("the meta group answered {other:?}"))),
-        }
     }
 
     fn audit(&self, limit: usize) -> Vec<AuditEntry> {
@@ -161,16 +285,22 @@ impl MetaGroup {
     }
 }
 
-/// Notices when the replica's partition map may have changed.
+/// Notices when the replica's partition map may have changed, and when a change of it begins.
 #[derive(Debug, Default)]
 pub struct MapSink {
     stale: Arc<Notify>,
+    begun: Arc<Notify>,
 }
 
 impl MapSink {
     /// Notified when the map may have changed.
     pub fn stale(&self) -> Arc<Notify> {
         self.stale.clone()
+    }
+
+    /// Notified when a change of the map may have begun.
+    pub fn begun(&self) -> Arc<Notify> {
+        self.begun.clone()
     }
 }
 
@@ -181,10 +311,17 @@ impl ApplySink<MetaApplied> for MapSink {
         if batch.iter().any(changed) {
             self.stale.notify_one();
         }
+        let begun = |(_, applied): &(Position, MetaApplied)| {
+            matches!(applied.result, Ok(MetaOutcome::ChangeBegun { .. }))
+        };
+        if batch.iter().any(begun) {
+            self.begun.notify_one();
+        }
     }
 
     fn restored(&self) {
         self.stale.notify_one();
+        self.begun.notify_one();
     }
 }
 

@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use holdfast_partitioner::PartitionMap;
 use serde::{Deserialize, Serialize};
 
-use super::command::{AuditRecord, MemberRecord, MetaCommand, MetaOutcome, MetaRejection};
+use super::{
+    changes::Changes,
+    command::{AuditRecord, MemberRecord, MetaCommand, MetaOutcome, MetaRejection},
+};
 use crate::raft::types::MemberId;
 
 /// Lines that the audit log keeps; the oldest make room for new ones.
 pub const AUDIT_RECORDS: usize = 10_000;
 
-/// Partition map, members and audit log.
+/// Partition map, members, audit log, and changes of the map.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetaTable {
     map: Option<PartitionMap>,
@@ -19,6 +22,8 @@ pub struct MetaTable {
     /// How many lines were ever recorded: the number of the newest.
     recorded: u64,
     audit: VecDeque<AuditRecord>,
+    /// Not in format 1. Fields are read in this order: new ones come last.
+    changes: Changes,
 }
 
 /// Everything that applying one entry gives.
@@ -50,8 +55,40 @@ impl MetaTable {
             MetaCommand::InitMap { map } => self.init_map(map),
             MetaCommand::Record(record) => Ok(self.record(record)),
             MetaCommand::SetMember(record) => Ok(self.set_member(record)),
+            MetaCommand::BeginChange(new) => match &self.map {
+                Some(map) => self.changes.begin(map, new),
+                None => Err(MetaRejection::NoMap),
+            },
+            MetaCommand::Reserve { change, step } => self.changes.reserve(change, step),
+            MetaCommand::Decide { move_number, digest } => {
+                self.with_map(|changes, map| changes.decide(map, move_number, digest))
+            }
+            MetaCommand::GiveUp { move_number, why } => self.changes.give_up(move_number, &why),
+            MetaCommand::FinishMove { move_number, at_ms } => self.changes.finish(move_number, at_ms),
+            MetaCommand::TakeStep { change, step, at_ms } => {
+                self.with_map(|changes, map| changes.take_step(map, change, step, at_ms).map(Some))
+            }
+            MetaCommand::StopChange { change, why, at_ms } => self.changes.stop(change, &why, at_ms),
         };
         MetaApplied { result }
+    }
+
+    /// What may give another map, from the present one.
+    fn with_map(
+        &mut self,
+        step: impl FnOnce(&mut Changes, &PartitionMap) -> Result<Option<PartitionMap>, MetaRejection>,
+    ) -> Result<MetaOutcome, MetaRejection> {
+        let map = self.map.as_mut().ok_or(MetaRejection::NoMap)?;
+        if let Some(after) = step(&mut self.changes, map)? {
+            *map = after;
+        }
+        Ok(MetaOutcome::MapSet { epoch: map.epoch() })
+    }
+
+    /// Changes of the map, under way and over.
+    #[must_use]
+    pub const fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// The partition map, once there is one.
