@@ -59,8 +59,9 @@ mod watch;
 pub use acquire_error::AcquireError;
 pub use admin::{
     Admin, AuditEntry, GroupView, HistoryView, HolderView, Kind, LeaderView, ListLocks, LockDetail, LockPage,
-    LockView, MemberView, PartitionMap, PartitionRule, PartitionTable, SessionInfo, SessionLock, SessionPage,
-    SnapshotView, StatusView, VoterView, WaiterView,
+    LockView, MemberView, MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap,
+    PartitionPlan, PartitionRequest, PartitionRule, PartitionStep, PartitionTable, SessionInfo, SessionLock,
+    SessionPage, SnapshotView, StatusView, VoterView, WaiterView,
 };
 pub use builder::{ClientBuilder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT};
 pub use channel::{Channel, ChannelError, ChannelFactory, TcpChannels};

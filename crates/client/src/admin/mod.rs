@@ -1,6 +1,23 @@
 //! The verbs of operators, and reading. Knows which verb is which message; plain types out.
 
+macro_rules! ask {
+    ($self:ident, $service:ident, $verb:ident, $request:expr) => {{
+        let request = $request;
+        let caller = &$self.client.inner().caller;
+        caller
+            .call(|channel| {
+                let request = request.clone();
+                async move {
+                    $service::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES).$verb(request).await
+                }
+            })
+            .await
+    }};
+}
+
 mod convert;
+mod partition_types;
+mod partitions;
 mod types;
 
 use holdfast_proto::v1::{self, admin_client::AdminClient, lock_client::LockClient};
@@ -11,6 +28,10 @@ use crate::{
     ids::{SessionId, Token},
 };
 
+pub use partition_types::{
+    MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionPlan, PartitionRequest,
+    PartitionStep,
+};
 pub(crate) use types::as_value;
 pub use types::{
     AuditEntry, GroupView, HistoryView, HolderView, LeaderView, LockDetail, LockPage, LockView, MemberView,
@@ -63,21 +84,6 @@ impl Default for ListLocks {
 #[derive(Clone, Debug)]
 pub struct Admin {
     client: Client,
-}
-
-macro_rules! ask {
-    ($self:ident, $service:ident, $verb:ident, $request:expr) => {{
-        let request = $request;
-        let caller = &$self.client.inner().caller;
-        caller
-            .call(|channel| {
-                let request = request.clone();
-                async move {
-                    $service::new(channel).max_decoding_message_size(MAX_ANSWER_BYTES).$verb(request).await
-                }
-            })
-            .await
-    }};
 }
 
 /// Largest answer read: a full page of locks with long names and metadata.

@@ -4,7 +4,7 @@ use holdfast_partitioner::GroupId;
 use holdfast_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{input, output, status::status};
+use super::{input, output, partitions, status::status};
 use crate::endpoint::{ApiError, Endpoint, types::ForceRelease};
 
 /// Serves `holdfast.v1.Admin`.
@@ -34,6 +34,26 @@ impl AdminService {
         let actor = input::actor(request.actor)?;
         self.endpoint.end_session(session, request.reason, actor).await?;
         Ok(v1::EndSessionResponse {})
+    }
+
+    async fn changed(&self, request: v1::ChangePartitionsRequest) -> Result<v1::PartitionPlan, ApiError> {
+        let change = partitions::request(request.change)?;
+        let plan = if request.dry_run {
+            self.endpoint.plan_change(change).await?
+        } else {
+            let actor = input::actor(request.actor)?;
+            self.endpoint.change_partitions(change, request.reason, actor).await?
+        };
+        Ok(plan.into())
+    }
+
+    async fn stopped(
+        &self,
+        request: v1::StopPartitionChangeRequest,
+    ) -> Result<v1::StopPartitionChangeResponse, ApiError> {
+        let actor = input::actor(request.actor)?;
+        self.endpoint.stop_change(request.change, request.reason, actor).await?;
+        Ok(v1::StopPartitionChangeResponse {})
     }
 }
 
@@ -103,6 +123,27 @@ impl v1::admin_server::Admin for AdminService {
         _request: Request<v1::PartitionsRequest>,
     ) -> Result<Response<v1::PartitionMap>, Status> {
         answer(self.endpoint.partitions().await.map(|map| output::partition_map(&map)))
+    }
+
+    async fn change_partitions(
+        &self,
+        request: Request<v1::ChangePartitionsRequest>,
+    ) -> Result<Response<v1::PartitionPlan>, Status> {
+        answer(self.changed(request.into_inner()).await)
+    }
+
+    async fn stop_partition_change(
+        &self,
+        request: Request<v1::StopPartitionChangeRequest>,
+    ) -> Result<Response<v1::StopPartitionChangeResponse>, Status> {
+        answer(self.stopped(request.into_inner()).await)
+    }
+
+    async fn partition_changes(
+        &self,
+        _request: Request<v1::PartitionChangesRequest>,
+    ) -> Result<Response<v1::PartitionChangesResponse>, Status> {
+        answer(self.endpoint.partition_changes().await.map(Into::into))
     }
 
     async fn snapshots(

@@ -14,6 +14,7 @@ mod admin_service;
 mod input;
 mod lock_service;
 mod output;
+mod partitions;
 mod server;
 mod status;
 mod stream;

@@ -41,6 +41,7 @@ use super::{
         elections::campaign::campaign, elections::campaign::proclaim, elections::campaign::resign,
         elections::show::show, elections::show::observe,
         cluster::status::status, cluster::status::members, cluster::status::groups, cluster::partitions::show,
+        cluster::changes::change, cluster::changes::show, cluster::changes::stop,
         cluster::snapshots::list, cluster::snapshots::take, cluster::audit::show,
         probes::livez, probes::readyz, probes::metrics, probes::openapi,
     ),

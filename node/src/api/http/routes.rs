@@ -9,7 +9,7 @@ use actix_web::{
 };
 
 use super::{
-    cluster::{audit, partitions, snapshots, status},
+    cluster::{audit, changes, partitions, snapshots, status},
     elections::{self, campaign},
     locks::{acquire, release, show, watch},
     probes,
@@ -108,6 +108,9 @@ pub(crate) fn table() -> Vec<Path> {
         Path::at("/v1/members").get(status::members),
         Path::at("/v1/groups").get(status::groups),
         Path::at("/v1/partitions").get(partitions::show),
+        Path::at("/v1/partitions/change").post(changes::change),
+        Path::at("/v1/partitions/changes").get(changes::show),
+        Path::at("/v1/partitions/stop").post(changes::stop),
         Path::at("/v1/snapshots").get(snapshots::list).post(snapshots::take),
         Path::at("/v1/audit").get(audit::show),
         Path::at("/livez").get(probes::livez),

@@ -1,45 +1,13 @@
-//! `holdfast partitions`: which group owns which names.
+//! The partition map for people.
 
 use std::collections::BTreeMap;
 
-use clap::{Args, Subcommand};
 use holdfast_client::{PartitionMap, PartitionTable};
 
-use crate::{
-    cli::Global,
-    cluster::{self, failed},
-    failure::{self, Ended},
-    output::{self, Table},
-};
+use crate::output::Table;
 
-/// Show the partition map
-#[derive(Debug, Args)]
-pub(crate) struct PartitionsArgs {
-    #[command(subcommand)]
-    verb: Verb,
-}
-
-#[derive(Debug, Subcommand)]
-enum Verb {
-    /// Show how names are spread over groups; the rule with the longest matching prefix counts
-    Show,
-}
-
-/// Asks, shows.
-pub(crate) fn run(global: &Global, args: PartitionsArgs) -> Ended {
-    let client = cluster::client(global)?;
-    cluster::block_on(async {
-        match args.verb {
-            Verb::Show => {
-                let map = client.admin().partitions().await.map_err(|e| failed(&e))?;
-                output::print(global.output, &map, in_words)?;
-            }
-        }
-        Ok(failure::OK)
-    })
-}
-
-fn in_words(map: &PartitionMap) -> String {
+/// The map, rule by rule.
+pub(super) fn in_words(map: &PartitionMap) -> String {
     let mut table = Table::new(&["PREFIX", "SEGMENTS", "STRATEGY", "OWNERS"], "no rules");
     for rule in &map.rules {
         table.row([

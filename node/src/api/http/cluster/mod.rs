@@ -1,6 +1,7 @@
 //! The cluster as operators see it: members, groups, the partition map, snapshots, the audit log.
 
 pub(crate) mod audit;
+pub(crate) mod changes;
 pub(crate) mod partitions;
 pub(crate) mod snapshots;
 pub(crate) mod status;

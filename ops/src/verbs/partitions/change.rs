@@ -1,0 +1,111 @@
+//! A change of the partition map from the operator's side: what it comes to, whether it shall be, and how it goes.
+
+use std::{
+    io::{self, IsTerminal, Write as _},
+    time::Duration,
+};
+
+use clap::Args;
+use holdfast_client::{Admin, PartitionChange, PartitionPlan, PartitionRequest};
+
+use super::words;
+use crate::{
+    cli::Global,
+    cluster::{self, failed},
+    failure::{self, Ended, Failure},
+    output, say,
+};
+
+/// How often a change is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How a change is made.
+#[derive(Debug, Args)]
+pub(super) struct How {
+    /// Only show what would move
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask back
+    #[arg(long)]
+    yes: bool,
+    /// Return once it is under way, without waiting for its end
+    #[arg(long)]
+    no_wait: bool,
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "asked for by an operator")]
+    reason: String,
+}
+
+/// Plans a change, and unless that is all, asks back, begins it and follows it to its end.
+pub(super) async fn carry_out(global: &Global, admin: &Admin, request: PartitionRequest, how: &How) -> Ended {
+    let plan = admin.plan_partitions(request.clone()).await.map_err(|e| failed(&e))?;
+    if how.dry_run {
+        output::print(global.output, &plan, words::plan)?;
+        return Ok(failure::OK);
+    }
+    if !how.yes && !agreed(&plan)? {
+        say::line("nothing was changed");
+        return Ok(failure::OK);
+    }
+    let begun = admin.change_partitions(request, &how.reason, &cluster::actor()).await;
+    let begun = begun.map_err(|e| failed(&e))?;
+    match begun.number {
+        Some(number) if !how.no_wait => {
+            let change = follow(admin, number).await?;
+            output::print(global.output, &change, words::change)?;
+            ended(&change)
+        }
+        Some(_) | None => {
+            output::print(global.output, &begun, words::plan)?;
+            Ok(failure::OK)
+        }
+    }
+}
+
+/// Shows what would move, and asks. Nobody to ask is an error, not a yes.
+fn agreed(plan: &PartitionPlan) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage("nobody is here to be asked; say --yes, or --dry-run to look first"));
+    }
+    for line in words::plan(plan).lines() {
+        say::line(line);
+    }
+    let mut question = io::stderr();
+    let asked = write!(question, "holdfast: go on? [y/N] ").and_then(|()| question.flush());
+    asked.map_err(|error| Failure::other(format!("cannot ask: {error}")))?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(|error| Failure::other(format!("cannot read: {error}")))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Waits for the end of a change, and says on the way what it is at.
+async fn follow(admin: &Admin, number: u64) -> Result<PartitionChange, Failure> {
+    let mut said = String::new();
+    loop {
+        let changes = admin.partition_changes().await.map_err(|e| failed(&e))?;
+        if let Some(over) = changes.past.into_iter().find(|change| change.number == number) {
+            return Ok(over);
+        }
+        if let Some(change) = changes.under_way.filter(|change| change.number == number) {
+            let line = words::progress(&change);
+            if line != said {
+                say::line(&line);
+                said = line;
+            }
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn ended(change: &PartitionChange) -> Ended {
+    match &change.end {
+        Some(end) if end.how != "done" => {
+            let why = end.why.as_deref().unwrap_or("no reason is known");
+            Err(Failure::other(format!(
+                "change {} has {} after {} of {} steps: {why}; what it moved stays moved, ask again for the rest",
+                change.number, end.how, change.done, change.steps
+            )))
+        }
+        Some(_) | None => Ok(failure::OK),
+    }
+}
