@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::params::{number, only_known, required};
+use super::params::{number, only_known};
 use super::{Load, Params, Scope, Strategy, StrategyError};
 use crate::hash::slot_of_key;
 use crate::ids::GroupId;
@@ -16,10 +16,14 @@ use crate::table::{MAX_TABLE_ENTRIES, Table};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hash;
 
+/// Slots of a table where the setting does not say: enough for every sensible number of groups to have shares that differ
+/// little.
+pub const DEFAULT_SLOTS: u16 = 256;
+
 impl Hash {
     /// Name of the strategy.
     pub const NAME: &'static str = "hash";
-    /// Name of its only setting.
+    /// Name of its only setting: how many slots there are, [`DEFAULT_SLOTS`] where it is missing.
     pub const SLOTS: &'static str = "slots";
 
     fn slots(params: &Params) -> Result<u16, StrategyError> {
@@ -63,8 +67,10 @@ impl Strategy for Hash {
 pub(super) fn slots(strategy: &str, setting: &'static str, params: &Params) -> Result<u16, StrategyError> {
     const EXPECTED: &str = "a number from 1 to 4096";
     only_known(strategy, params, &[setting])?;
-    let value = required(strategy, params, setting, EXPECTED)?;
-    number(strategy, setting, value, 1..=MAX_TABLE_ENTRIES, EXPECTED)
+    match params.get(setting) {
+        Some(value) => number(strategy, setting, value, 1..=MAX_TABLE_ENTRIES, EXPECTED),
+        None => Ok(DEFAULT_SLOTS),
+    }
 }
 
 /// Slots in one block for each group, in the order of the groups; blocks differ by at most one slot.
