@@ -5,8 +5,8 @@ use rand::Rng;
 use crate::{check::Finding, coverage::Coverage, entropy::dice, nemesis::Spared, trace::Trace};
 
 /// So many act beside the clients, with the numbers behind theirs: the observer, the operator, the vandal, the one in a
-/// hurry, the one that tries everything, four newcomers, and two watchers.
-pub const OTHERS: u32 = 11;
+/// hurry, the one that tries everything, four newcomers, the mover, and two watchers.
+pub const OTHERS: u32 = 12;
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

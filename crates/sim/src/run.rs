@@ -33,6 +33,7 @@ use crate::{
     workload::{
         Setting,
         client::Client,
+        mover,
         native::{beliefs::Beliefs, process::Process},
         newcomer, observer, operator,
         registry::Registry,
@@ -242,6 +243,10 @@ impl Run {
                 Some(3) => self.clients.spawn(rush::rush(setting, node, self.hurried.clone(), dice)),
                 Some(4) => self.clients.spawn(trier::try_all(setting, who, dice)),
                 Some(5..9) => self.clients.spawn(newcomer::visit(setting, who, self.strange.clone(), dice)),
+                Some(9) => {
+                    let groups = u32::from(self.plan.lock_groups);
+                    self.clients.spawn(mover::keep_moving(setting, node, groups, dice));
+                }
                 Some(_) => self.clients.spawn(watcher::watch(setting, number, node, dice)),
             }
         }

@@ -22,6 +22,7 @@ mod kills;
 mod lease;
 mod load;
 mod loss;
+mod moves;
 mod names;
 mod release;
 mod waiting;

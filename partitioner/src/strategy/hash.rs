@@ -18,12 +18,12 @@ pub struct Hash;
 
 /// Slots of a table where the setting does not say: enough for every sensible number of groups to have shares that differ
 /// little.
-pub const DEFAULT_SLOTS: u16 = 256;
+pub(super) const DEFAULT_SLOTS: u16 = 256;
 
 impl Hash {
     /// Name of the strategy.
     pub const NAME: &'static str = "hash";
-    /// Name of its only setting: how many slots there are, [`DEFAULT_SLOTS`] where it is missing.
+    /// Name of its only setting: how many slots there are, 256 where it is missing.
     pub const SLOTS: &'static str = "slots";
 
     fn slots(params: &Params) -> Result<u16, StrategyError> {

@@ -22,6 +22,7 @@ pub mod client;
 pub mod echo;
 pub mod habits;
 pub mod hold;
+pub mod mover;
 pub mod native;
 pub mod newcomer;
 pub mod observer;
