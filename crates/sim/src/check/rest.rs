@@ -1,9 +1,11 @@
-//! Once the faults are over and the clients have gone, everything comes to rest: no session, holder or waiter is left,
+//! Once the faults are over and the clients have gone, everything comes to rest: no session, holder, waiter or move is left,
 //! and all members have applied the same entries.
 //!
 //! Says what is still missing; whoever asks decides when it is too late.
 
 use std::collections::BTreeSet;
+
+use holdfast_partitioner::GroupId;
 
 use crate::cluster::Cluster;
 
@@ -25,6 +27,12 @@ pub fn at_rest(cluster: &Cluster) -> Result<(), String> {
     });
     if let Some(left) = left {
         return Err(left);
+    }
+    for (member, meta) in cluster.replicas(GroupId::META) {
+        let moving = meta.with_meta(|table, _| table.changes().under_way().map(|change| change.number));
+        if let Some(change) = moving.flatten() {
+            return Err(format!("change {change} of the partition map is under way on member {member}"));
+        }
     }
     for group in cluster.groups() {
         let applied: BTreeSet<u64> =
