@@ -51,8 +51,7 @@ impl Endpoint {
     /// The leader of an election now, and then each change of leader or value; `None` while nobody leads. Values between
     /// two looks may be skipped; a leader that has been succeeded is never shown again.
     pub async fn observe(&self, name: Name) -> Answer<BoxStream<'static, Answer<Option<LeaderView>>>> {
-        let group = self.group_of(&name).await?;
-        let replica = self.parts.router.group(group).ok_or_else(|| ApiError::no_leader(group))?.clone();
+        let (router, map) = (self.parts.router.clone(), self.parts.map.clone());
         let request =
             WatchRequest { prefix: name.text().to_owned(), elections: true, exact: true, from: None };
         let mut changes = self.watch(request).await?;
@@ -67,7 +66,10 @@ impl Endpoint {
             let mut newest = shown.as_ref().map_or(Revision(0), |(token, _)| *token);
             yield first;
             while let Some(change) = changes.next().await {
-                change?;
+                let group = change?.group;
+                // The change may be older than a move: what counts is what stands where the name is now.
+                let owner = map.borrow().as_ref().map_or(group, |map| map.locate(name.internal()));
+                let replica = router.group(owner).ok_or_else(|| ApiError::no_leader(owner))?;
                 let queue = replica.locks(|table| table.queue(&name));
                 let leader = queue.and_then(|queue| leader_view(queue, clock.wall_ms()));
                 let now = leader.as_ref().map(|leader| (leader.token, leader.value.clone()));

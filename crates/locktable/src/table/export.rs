@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use bytes::Bytes;
-use holdfast_partitioner::Range;
+use holdfast_partitioner::{Range, same_names};
 
 use super::{LockTable, Role, Session, moves::Sealed};
 use crate::{
     codec,
-    ids::{MoveNumber, SessionEpoch, SessionId},
+    ids::{MoveNumber, Revision, SessionEpoch, SessionId},
     moved::{Cursor, Export, Moved, MovedKey, MovedLease, MovedSession},
     outcome::Rejection,
     route,
@@ -168,6 +168,20 @@ impl LockTable {
             Some(here) if here == number => Ok(()),
             _ => self.state.moves.check_new(number),
         }
+    }
+
+    /// From which revisions on the history of ranges that have come here is this group's, of those that `touch`: what was
+    /// before is in the history of the groups they came from (rule R19).
+    pub fn arrivals<'t>(
+        &'t self,
+        touch: impl Fn(&Range) -> bool + 't,
+    ) -> impl Iterator<Item = Revision> + 't {
+        self.state.moves.arrived.iter().filter(move |(range, _)| touch(range)).map(|(_, since)| *since)
+    }
+
+    /// Whether what the group may change is exactly what these ranges hold.
+    pub fn owns_exactly(&self, ranges: &[Range]) -> bool {
+        same_names(&self.state.ownership.ranges(), ranges)
     }
 
     /// The range that is sealed here, and for which move.

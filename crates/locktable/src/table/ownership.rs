@@ -57,8 +57,12 @@ impl Ownership {
 
     /// Whether all names of the range belong to the group.
     pub(crate) fn covers(&self, range: &Range) -> bool {
-        let owned: Vec<Range> = self.ranges.iter().map(|owned| owned.range.clone()).collect();
-        covers(&owned, range)
+        covers(&self.ranges(), range)
+    }
+
+    /// The ranges.
+    pub(crate) fn ranges(&self) -> Vec<Range> {
+        self.ranges.iter().map(|owned| owned.range.clone()).collect()
     }
 
     /// Whether the group may change what routes by this internal name.
