@@ -136,8 +136,8 @@ impl Leadership {
         self.guard.token()
     }
 
-    /// The group that owns the election.
-    pub const fn group(&self) -> u32 {
+    /// The group that owns the election; as [`LockGuard::group`].
+    pub fn group(&self) -> u32 {
         self.guard.group()
     }
 

@@ -147,7 +147,6 @@ pub struct LockGuard {
     hold: u64,
     name: Arc<str>,
     token: Token,
-    group: u32,
     states: watch::Receiver<HoldState>,
 }
 
@@ -164,9 +163,8 @@ impl LockGuard {
             |_| AcquireError::Unknown { name: name.to_string(), reason: "the client has stopped".into() };
         let hold = answer.map_err(unknown)??;
         let states = shared.watch_hold(hold);
-        let (token, group) =
-            shared.core().ledger().hold(hold).map_or((0, 0), |hold| (hold.token, hold.group));
-        Ok(Self { session, hold, name, token: Token::new(token), group, states })
+        let token = shared.core().ledger().hold(hold).map_or(0, |hold| hold.token);
+        Ok(Self { session, hold, name, token: Token::new(token), states })
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -188,9 +186,10 @@ impl LockGuard {
         self.session.id()
     }
 
-    /// The group that owns the lock.
-    pub const fn group(&self) -> u32 {
-        self.group
+    /// The group that owns the lock, as far as this client knows: locks may move from one group to another while they are
+    /// held.
+    pub fn group(&self) -> u32 {
+        self.shared().core().ledger().hold(self.hold).map_or(0, |hold| hold.place.group)
     }
 
     /// How safe the lock is now, by the local clock: read afresh on each call, also after the process was suspended.

@@ -1,7 +1,7 @@
 //! What happened: changes of keys for watchers and histories, and facts for the leader's actors.
 
 use bytes::Bytes;
-use holdfast_partitioner::{GroupId, Range};
+use holdfast_partitioner::{GroupId, MapEpoch, Range};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -168,6 +168,8 @@ pub enum Fact {
     RangeLeft {
         /// The range.
         range: Range,
+        /// The map epoch since which it has another owner.
+        map_epoch: MapEpoch,
     },
     /// A wait began.
     Waiting {

@@ -141,8 +141,9 @@ impl LockTable {
         self.state.ownership.ever()
     }
 
-    /// The epoch of the map by which the group has what it has: it changes whenever a range comes or goes, and only then.
-    pub fn ownership_epoch(&self) -> Option<MapEpoch> {
+    /// The map epoch at which the group's ranges changed last: while it stays the same, no hold came or went with a range.
+    /// [`MapEpoch::NONE`] before the first.
+    pub fn ownership_epoch(&self) -> MapEpoch {
         self.state.ownership.epoch()
     }
 
@@ -156,8 +157,8 @@ impl LockTable {
         self.check_range(&route::of_key(key))
     }
 
-    /// Whether the name belongs to what this group has, though it may be sealed.
-    pub(crate) fn holds_range_of(&self, name: &Name) -> bool {
+    /// Whether the name belongs to what this group has, be it sealed: what is said of it here is true.
+    pub fn holds_range_of(&self, name: &Name) -> bool {
         self.state.ownership.check(name.internal()).is_ok()
     }
 

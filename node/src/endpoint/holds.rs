@@ -2,47 +2,64 @@
 //!
 //! One look-up when a hold is followed and one when it ends; nothing else that happens in its group costs anything here.
 
-use holdfast_locktable::{
-    event::{Change, Removal},
-    ids::Token,
-    name::Name,
-    table::LockTable,
-};
+use holdfast_locktable::{event::Removal, table::LockTable};
+use holdfast_partitioner::MapEpoch;
 
 use super::{Answer, ApiError, Endpoint};
-use crate::watch::{
-    Follow,
-    holds::{Hold, HoldNews, Listener},
+use crate::{
+    group::read::removal_of,
+    watch::{
+        Follow,
+        holds::{Hold, HoldNews, Listener},
+    },
 };
 
+/// What this member's replica of a group says of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    /// It will say when the hold ends.
+    Follows,
+    /// It has ended.
+    Ended(Removal),
+    /// Nothing: the range is not here, or not yet, or was here before and has been elsewhere since.
+    None,
+}
+
 impl Endpoint {
-    /// Has the listener told when the hold ends: at once where it has ended already. `NoLeader` where this member does not
-    /// know who owns the name; then nobody will be told.
-    pub async fn follow_hold(&self, hold: &Hold, listener: &Listener) -> Answer<()> {
+    /// Has the listener told when the hold ends: at once where it has ended already. The hold is known to have stood somewhere
+    /// under the map epoch. `NoLeader` where this member does not know yet what has become of it; then nobody will be told.
+    pub async fn follow_hold(&self, hold: &Hold, epoch: MapEpoch, listener: &Listener) -> Answer<()> {
         let id = self.group_of(&hold.name).await?;
         let group = self.parts.router.group(id).ok_or_else(|| ApiError::no_leader(id))?;
-        group.locks(|table| {
-            // A replica that lags has not seen its grant yet, and will see its end after that.
-            if table.revision() < hold.token || table.stands(&hold.name, hold.token) {
+        group.locks(|table| match word_of(table, hold, epoch) {
+            Word::Follows => {
                 group.audiences().followers.joins();
                 let (hold, listener) = (hold.clone(), listener.clone());
                 group.fanout().do_send(Follow { hold, listener });
-            } else {
-                let reason = removal_of(table, &hold.name, hold.token);
+                Ok(())
+            }
+            Word::Ended(reason) => {
                 // A listener that went away need not hear.
                 let _ = listener.send(HoldNews::Ended { hold: hold.clone(), reason });
+                Ok(())
             }
-        });
-        Ok(())
+            Word::None => Err(ApiError::no_leader(id)),
+        })
     }
 }
 
-/// Why a key went, as far as that is remembered.
-fn removal_of(table: &LockTable, name: &Name, token: Token) -> Removal {
-    let removal = |change: &Change| match change {
-        Change::Delete { create_revision, reason, .. } if *create_revision == token => Some(*reason),
-        Change::Delete { .. } | Change::Put { .. } | Change::Grant { .. } => None,
-    };
-    let history = table.history_of(name, usize::MAX);
-    history.iter().rev().find_map(|event| removal(&event.change)).unwrap_or(Removal::Deleted)
+/// A replica may lag behind in two ways: it has not seen the grant yet, and will see the hold's end after that; or it has
+/// not seen the range come, and knows of the hold as little as of any other group's. An earlier time that the range was here
+/// proves nothing: whose ranges are older than what is known of the hold does not say.
+fn word_of(table: &LockTable, hold: &Hold, epoch: MapEpoch) -> Word {
+    if !table.holds_range_of(&hold.name) || table.ownership_epoch() < epoch {
+        return Word::None;
+    }
+    if table.revision() < hold.token || table.stands(&hold.name, hold.token) {
+        return Word::Follows;
+    }
+    Word::Ended(removal_of(table, &hold.name, hold.token).unwrap_or(Removal::Deleted))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use holdfast_locktable::ids::SessionId;
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, MapEpoch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{
@@ -125,7 +125,9 @@ fn renewals(at: usize, groups: &[GroupId], answers: &BTreeMap<GroupId, Vec<Renew
         if let Some(renewal) = renewal.filter(|renewal| renewal.state == LeaseState::Renewed) {
             ttl_ms = Some(renewal.ttl_ms);
         }
-        GroupLease { group: *group, state: renewal.map_or(LeaseState::Unavailable, |renewal| renewal.state) }
+        let (state, epoch) =
+            renewal.map_or((LeaseState::Unavailable, MapEpoch::NONE), |r| (r.state, r.epoch));
+        GroupLease { group: *group, state, epoch }
     };
     let groups = groups.iter().map(lease).collect();
     Renewals { groups, ttl_ms }
@@ -137,14 +139,15 @@ mod tests {
 
     #[test]
     fn a_group_that_did_not_answer_is_unavailable_and_renews_nothing() {
-        let renewed = Renewal { state: LeaseState::Renewed, ttl_ms: 9_000 };
-        let unknown = Renewal { state: LeaseState::Unknown, ttl_ms: 0 };
+        let renewed = Renewal { state: LeaseState::Renewed, ttl_ms: 9_000, epoch: MapEpoch(3) };
+        let unknown = Renewal { state: LeaseState::Unknown, ttl_ms: 0, epoch: MapEpoch(3) };
         let answers = BTreeMap::from([(GroupId(1), vec![unknown, renewed])]);
         let groups = [GroupId(1), GroupId(2)];
         let second = renewals(1, &groups, &answers);
         assert_eq!(second.ttl_ms, Some(9_000));
-        assert_eq!(second.groups[0].state, LeaseState::Renewed);
-        assert_eq!(second.groups[1].state, LeaseState::Unavailable);
+        let line = |group, state, epoch| GroupLease { group: GroupId(group), state, epoch: MapEpoch(epoch) };
+        let expected = [line(1, LeaseState::Renewed, 3), line(2, LeaseState::Unavailable, 0)];
+        assert_eq!(second.groups, expected);
         assert_eq!(renewals(0, &groups, &answers).ttl_ms, None);
     }
 }

@@ -40,7 +40,7 @@ impl Endpoint {
         let (group, answer) = self.call_owner(&name, GroupCall::Acquire(attempt, request)).await?;
         let about = about_name(group, &name, Some(session));
         match answer {
-            Ok(GroupAnswer::Granted(token)) => Ok(Granted { token, group }),
+            Ok(GroupAnswer::Granted { token, epoch }) => Ok(Granted { token, group, epoch }),
             Ok(GroupAnswer::NotGranted(removal)) => Err(about.not_granted(removal)),
             Ok(other) => Err(about.surprise(&other)),
             Err(error) => Err(about.error(error)),

@@ -2,7 +2,8 @@
 //! group.
 //!
 //! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `holds`, `elections`, `watch`, `cluster`, [`partitions`]: the verbs. [`health`]: who can be reached.
+//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `watch`, `cluster`, [`partitions`]: the verbs. [`health`]: who can be
+//!   reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
 
@@ -14,6 +15,7 @@ pub mod error;
 pub mod health;
 mod holds;
 pub mod hub;
+pub mod locate;
 mod locks;
 pub mod partitions;
 pub mod router;

@@ -18,7 +18,7 @@ use holdfast_locktable::{
     name::Name,
     outcome::{CancelOutcome, Rejection},
 };
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, MapEpoch};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -191,7 +191,9 @@ impl Router {
     ) -> (GroupId, GroupResult) {
         let (group, ended) = self.call_on(target, end, &mut false).await;
         let result = match ended {
-            Ok(GroupAnswer::Cancel(CancelOutcome::Granted { token, .. })) => Ok(GroupAnswer::Granted(token)),
+            Ok(GroupAnswer::Cancel(CancelOutcome::Granted { token, .. })) => {
+                Ok(GroupAnswer::Granted { token, epoch: MapEpoch::NONE })
+            }
             Ok(_) => Err(refusal),
             Err(_) => Err(GroupError::Unknown),
         };
@@ -424,6 +426,7 @@ fn repeatable(call: &GroupCall) -> bool {
         | GroupCall::Lock(_)
         | GroupCall::Sessions
         | GroupCall::Session(_)
+        | GroupCall::Locate(_)
         | GroupCall::Status
         | GroupCall::Move(_) => true,
         GroupCall::OpenSession { .. }
@@ -469,7 +472,7 @@ impl GroupAnswer {
         match self {
             Self::Done => "done",
             Self::Session { .. } => "session",
-            Self::Granted(_) => "granted",
+            Self::Granted { .. } => "granted",
             Self::NotGranted(_) => "not granted",
             Self::Cancel(_) => "cancel",
             Self::Released(_) => "released",
@@ -478,6 +481,7 @@ impl GroupAnswer {
             Self::Locks { .. } => "locks",
             Self::Lock(_) => "lock",
             Self::Sessions(_) => "sessions",
+            Self::Located { .. } => "located",
             Self::Status(_) => "status",
             Self::Snapshot(_) => "snapshot",
             Self::Move(_) => "move",

@@ -1,9 +1,11 @@
 //! The verbs of sessions.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use holdfast_locktable::{command::EndReason, ids::SessionId, metadata::Metadata, outcome::Rejection};
-use holdfast_partitioner::GroupId;
+use holdfast_locktable::{
+    command::EndReason, ids::SessionId, metadata::Metadata, outcome::Rejection, table::LockTable,
+};
+use holdfast_partitioner::{GroupId, MapEpoch};
 
 use super::{
     Answer, ApiError, Endpoint, ErrorCode, about_session,
@@ -48,14 +50,25 @@ impl Endpoint {
         Err(last)
     }
 
-    /// Renews a session in every group that knows it. `SessionLost` when its home says so, `NoLeader` when its home does not
-    /// answer.
+    /// Renews a session in every group that knows it, for a client that knows of each lock only which group granted it.
+    /// `SessionLost` when its home says so, `NoLeader` when its home does not answer, or a range of names has changed its group
+    /// so lately that this member cannot say whether all groups were asked that may have it.
     pub async fn keepalive(&self, session: SessionId) -> Answer<KeepaliveAck> {
         let home = self.home_of(session).await?;
+        let noted = self.ownership_epochs();
         let answer = self.keepalives_by_group(vec![session]).await.pop();
         let ack = answer.unwrap_or_else(|| Err(ApiError::no_leader(home)))?;
         let renewed = |lease: &GroupLease| lease.group == home && lease.state == LeaseState::Renewed;
-        if ack.groups.iter().any(renewed) { Ok(ack) } else { Err(ApiError::no_leader(home)) }
+        if !ack.groups.iter().any(renewed) {
+            return Err(ApiError::no_leader(home));
+        }
+        Ok(KeepaliveAck { groups: follow_moves(ack.groups, &noted).map_err(ApiError::no_leader)?, ..ack })
+    }
+
+    /// The ownership epochs of the groups, as this member's replicas have them.
+    fn ownership_epochs(&self) -> BTreeMap<GroupId, MapEpoch> {
+        let groups = self.parts.router.groups();
+        groups.map(|group| (group.id(), group.locks(LockTable::ownership_epoch))).collect()
     }
 
     /// Renews sessions as [`Self::keepalive`] does, but answers group by group also where the home does not answer: the
@@ -150,6 +163,33 @@ impl Endpoint {
     }
 }
 
+/// Makes the lines of groups true for locks that were granted there, wherever they stand now. `noted` are the groups' epochs
+/// from before they were asked; where one has answered under a later one, that group is the error.
+///
+/// What group A had given away by the epoch that was noted, another group had taken over before anybody was asked: so a
+/// renewal by A counts for that, too, if all the others have answered. Where A answers under a later epoch, the other group
+/// may have answered before it took over. And while a group is silent, only a group that has given nothing away since the
+/// beginning speaks for all that it granted.
+fn follow_moves(
+    groups: Vec<GroupLease>,
+    noted: &BTreeMap<GroupId, MapEpoch>,
+) -> Result<Vec<GroupLease>, GroupId> {
+    let known =
+        |group: &GroupId| noted.get(group).map_or(MapEpoch::FIRST, |noted| MapEpoch::FIRST.max(*noted));
+    let unforeseen = |lease: &&GroupLease| lease.epoch > known(&lease.group);
+    if let Some(lease) = groups.iter().find(unforeseen) {
+        return Err(lease.group);
+    }
+    let silent = groups.iter().any(|lease| lease.state == LeaseState::Unavailable);
+    let line = |lease: GroupLease| match lease.state {
+        LeaseState::Renewed if silent && lease.epoch > MapEpoch::FIRST => {
+            GroupLease { state: LeaseState::Unavailable, ..lease }
+        }
+        LeaseState::Renewed | LeaseState::Unknown | LeaseState::Lost | LeaseState::Unavailable => lease,
+    };
+    Ok(groups.into_iter().map(line).collect())
+}
+
 /// A reason for the audit log says something.
 pub(super) fn check_reason(reason: &str) -> Answer<()> {
     if reason.trim().is_empty() || reason.len() > 1_024 {
@@ -164,5 +204,50 @@ fn random_session() -> SessionId {
         if let Some(session) = SessionId::new(rand::random::<u64>() >> 1) {
             return session;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTED: [(GroupId, MapEpoch); 3] =
+        [(GroupId(1), MapEpoch(1)), (GroupId(2), MapEpoch(4)), (GroupId(3), MapEpoch(4))];
+
+    fn followed(lines: [(u64, LeaseState); 3]) -> Result<[LeaseState; 3], GroupId> {
+        let line =
+            |((epoch, state), group)| GroupLease { group: GroupId(group), state, epoch: MapEpoch(epoch) };
+        let groups = lines.into_iter().zip(1..).map(line).collect();
+        let states = follow_moves(groups, &NOTED.into())?.into_iter().map(|lease| lease.state);
+        Ok(states.collect::<Vec<_>>().try_into().unwrap())
+    }
+
+    #[test]
+    fn what_all_groups_answer_under_epochs_known_before_counts() {
+        use LeaseState::{Lost, Renewed, Unknown};
+        assert_eq!(followed([(1, Renewed), (4, Renewed), (4, Unknown)]), Ok([Renewed, Renewed, Unknown]));
+        // An epoch that is older than the noted one is one from before a move, when nothing had left.
+        assert_eq!(followed([(1, Renewed), (3, Renewed), (4, Lost)]), Ok([Renewed, Renewed, Lost]));
+    }
+
+    #[test]
+    fn a_move_that_came_between_the_answers_makes_them_worth_nothing() {
+        use LeaseState::{Renewed, Unknown};
+        // Group 2 has dropped a range after group 3 said that it did not know the session.
+        assert_eq!(followed([(1, Renewed), (5, Renewed), (4, Unknown)]), Err(GroupId(2)));
+        assert_eq!(followed([(1, Renewed), (4, Renewed), (5, Unknown)]), Err(GroupId(3)));
+    }
+
+    #[test]
+    fn a_group_that_nothing_ever_left_needs_no_note() {
+        let line = GroupLease { group: GroupId(1), state: LeaseState::Renewed, epoch: MapEpoch::FIRST };
+        assert_eq!(follow_moves(vec![line], &BTreeMap::new()), Ok(vec![line]));
+    }
+
+    #[test]
+    fn where_a_group_is_silent_those_do_not_count_that_may_have_given_it_locks() {
+        use LeaseState::{Renewed, Unavailable};
+        let silent = (0, Unavailable);
+        assert_eq!(followed([(1, Renewed), (4, Renewed), silent]), Ok([Renewed, Unavailable, Unavailable]));
     }
 }

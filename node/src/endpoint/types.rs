@@ -46,6 +46,8 @@ pub struct GroupLease {
     pub group: GroupId,
     /// What it said.
     pub state: LeaseState,
+    /// The map epoch at which its ranges changed last, and did not change while it answered; none where it did not answer.
+    pub epoch: MapEpoch,
 }
 
 /// What a group says of a session.
@@ -86,6 +88,9 @@ pub struct Granted {
     pub token: Token,
     /// The group that owns the lock: whose keepalive answers count for it.
     pub group: GroupId,
+    /// The group's ownership epoch before the grant, or none where it is not known: keepalive answers under a later one tell
+    /// nothing of this lock before it has been located.
+    pub epoch: MapEpoch,
 }
 
 /// An operator's forced release.

@@ -10,11 +10,11 @@ use holdfast_locktable::{
         Acquire, Attach as FirstContact, Cancel, CancelReason, Command, IfGranted, Repeat, RequestId, Wait,
     },
     event::{Removal, WaitEnd},
-    ids::{SessionEpoch, SessionId, Term},
+    ids::{SessionEpoch, SessionId, Term, Token},
     mutant,
     name::Name,
     outcome::{CancelOutcome, Outcome, Rejection},
-    table::RequestState,
+    table::{LockTable, RequestState},
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -37,6 +37,12 @@ const FIRST_CONTACT_MS: u64 = 5_000;
 /// How often a session may be met anew within one call: once, and once more where the term changed in between.
 pub(super) const MEETINGS: u32 = 3;
 
+/// How an acquire ended.
+enum Ended {
+    Granted(Token),
+    NotGranted(Removal),
+}
+
 /// How a session stands in this group before an acquire.
 enum Standing {
     Known(SessionEpoch),
@@ -50,11 +56,18 @@ impl Group {
         if matches!(request.wait, Wait::Try) && self.looks_busy(&request) {
             self.refuse_if_busy(&request).await?;
         }
+        // Read before anything is proposed: a grant that comes later is known to stand here under this epoch at least. One that
+        // were read too late could hide that the hold has left in between.
+        let epoch = self.locks(LockTable::ownership_epoch);
         let mut interest = Interest::register(self, attempt, &request);
         self.until_not_given_up(&interest).await;
         let result = self.acquire_registered(&request, &mut interest, started).await;
         // Whatever it is, the caller is about to hear it. Only a dropped future detaches.
-        interest.settle(matches!(result, Ok(GroupAnswer::Granted(_))));
+        interest.settle(matches!(result, Ok(Ended::Granted(_))));
+        let result = result.map(|ended| match ended {
+            Ended::Granted(token) => GroupAnswer::Granted { token, epoch },
+            Ended::NotGranted(removal) => GroupAnswer::NotGranted(removal),
+        });
         self.parts.metrics.acquired(&request.name, started.elapsed(), &result);
         result
     }
@@ -64,9 +77,9 @@ impl Group {
         request: &AcquireRequest,
         interest: &mut Interest,
         started: Instant,
-    ) -> GroupResult {
+    ) -> Result<Ended, GroupError> {
         match self.propose_acquire(request).await? {
-            Outcome::Granted { token } => Ok(GroupAnswer::Granted(token)),
+            Outcome::Granted { token } => Ok(Ended::Granted(token)),
             Outcome::Queued { ahead, .. } => {
                 self.parts.metrics.queued(ahead);
                 self.wait(request, interest, started).await
@@ -195,7 +208,12 @@ impl Group {
         }
     }
 
-    async fn wait(&self, request: &AcquireRequest, interest: &mut Interest, started: Instant) -> GroupResult {
+    async fn wait(
+        &self,
+        request: &AcquireRequest,
+        interest: &mut Interest,
+        started: Instant,
+    ) -> Result<Ended, GroupError> {
         let limit = match request.wait {
             Wait::AtMost(ms) => Some(started + Duration::from_millis(ms)),
             Wait::Try | Wait::Unlimited => None,
@@ -212,7 +230,7 @@ impl Group {
     }
 
     /// Rule R9: the wait has timed out only once its cancel is applied; if the grant came first, the call is granted.
-    async fn time_out(&self, request: &AcquireRequest, interest: &mut Interest) -> GroupResult {
+    async fn time_out(&self, request: &AcquireRequest, interest: &mut Interest) -> Result<Ended, GroupError> {
         let cancel = Cancel {
             name: request.name.clone(),
             session: request.session,
@@ -221,11 +239,11 @@ impl Group {
             granted: IfGranted::Keep,
         };
         if mutant!("timeout-without-its-cancel") {
-            return Ok(GroupAnswer::NotGranted(Removal::TimedOut));
+            return Ok(Ended::NotGranted(Removal::TimedOut));
         }
         match self.cancel(cancel).await? {
-            CancelOutcome::Cancelled => Ok(GroupAnswer::NotGranted(Removal::TimedOut)),
-            CancelOutcome::Granted { token, .. } => Ok(GroupAnswer::Granted(token)),
+            CancelOutcome::Cancelled => Ok(Ended::NotGranted(Removal::TimedOut)),
+            CancelOutcome::Granted { token, .. } => Ok(Ended::Granted(token)),
             // Something else ended the wait; its fact is on the way.
             CancelOutcome::None => {
                 let end = (&mut interest.hear).await;
@@ -234,10 +252,10 @@ impl Group {
         }
     }
 
-    fn answer(&self, end: Result<CallEnd, oneshot::error::RecvError>) -> GroupResult {
+    fn answer(&self, end: Result<CallEnd, oneshot::error::RecvError>) -> Result<Ended, GroupError> {
         match end {
-            Ok(CallEnd::Ended(WaitEnd::Granted { token })) => Ok(GroupAnswer::Granted(token)),
-            Ok(CallEnd::Ended(WaitEnd::Removed(removal))) => Ok(GroupAnswer::NotGranted(removal)),
+            Ok(CallEnd::Ended(WaitEnd::Granted { token })) => Ok(Ended::Granted(token)),
+            Ok(CallEnd::Ended(WaitEnd::Removed(removal))) => Ok(Ended::NotGranted(removal)),
             Ok(CallEnd::Elsewhere) => Err(GroupError::Rejected(Rejection::NotOwner)),
             Ok(CallEnd::LeaderLost) | Err(_) => Err(GroupError::NotLeader { leader: self.leader() }),
         }

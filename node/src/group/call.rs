@@ -9,16 +9,17 @@ use holdfast_locktable::{
     name::{Name, NameKind},
     outcome::CancelOutcome,
 };
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, MapEpoch};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    locate::Found,
     moves::{MoveAnswer, MoveCall},
     proposer::GroupError,
 };
 use crate::{
     endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView},
-    watch::told::AttemptId,
+    watch::{holds::Hold, told::AttemptId},
 };
 
 /// A verb for the leader of one lock group.
@@ -119,6 +120,8 @@ pub enum GroupCall {
     Sessions,
     /// Read one session.
     Session(SessionId),
+    /// Say of these holds whether they stand here.
+    Locate(Vec<Hold>),
     /// Figures of the group.
     Status,
     /// Take a snapshot into the snapshot store.
@@ -141,8 +144,13 @@ pub enum GroupAnswer {
         /// About its client.
         metadata: Metadata,
     },
-    /// The caller holds with this token.
-    Granted(Token),
+    /// The caller holds.
+    Granted {
+        /// With this token.
+        token: Token,
+        /// The group's ownership epoch before the grant; none where it is not known.
+        epoch: MapEpoch,
+    },
     /// The wait ended without a grant.
     NotGranted(Removal),
     /// How a cancel found the request.
@@ -164,6 +172,13 @@ pub enum GroupAnswer {
     Lock(Box<LockDetail>),
     /// Sessions.
     Sessions(Vec<SessionInfo>),
+    /// How holds were found, in order.
+    Located {
+        /// The group's ownership epoch at that moment.
+        epoch: MapEpoch,
+        /// One line per hold.
+        holds: Vec<Found>,
+    },
     /// Figures.
     Status(Box<GroupView>),
     /// A snapshot.
@@ -193,6 +208,7 @@ impl GroupCall {
             | Self::Lock(_)
             | Self::Sessions
             | Self::Session(_)
+            | Self::Locate(_)
             | Self::Status
             | Self::TakeSnapshot
             | Self::Move(_) => None,

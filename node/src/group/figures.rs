@@ -79,7 +79,7 @@ impl GroupMetrics {
     /// An acquire ended.
     pub(super) fn acquired(&self, name: &Name, took: Duration, result: &GroupResult) {
         let outcome = match result {
-            Ok(GroupAnswer::Granted(_)) => WaitOutcome::Acquired,
+            Ok(GroupAnswer::Granted { .. }) => WaitOutcome::Acquired,
             Ok(GroupAnswer::NotGranted(Removal::TimedOut)) => WaitOutcome::Timeout,
             Ok(GroupAnswer::NotGranted(Removal::SessionEnded(_)))
             | Err(GroupError::Rejected(Rejection::SessionLost { .. })) => WaitOutcome::SessionLost,

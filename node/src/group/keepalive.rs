@@ -2,6 +2,13 @@
 //!
 //! A keepalive is answered only after a quorum round that began after it was received (rule R1). It writes nothing, but
 //! for sessions whose silence stands in the log: their mark is cleared first (rule R6).
+//!
+//! An answer says under which ownership epoch it was made, because holds come and go with ranges: between hearing a session
+//! and answering, the group's ranges must not have changed. An epoch read only before that could be too old: the keepalive
+//! may have come when the range was sealed, and so not count for what has left, while the answer is made when it has left
+//! and nothing is withheld any more. One read only afterwards could be too new: the answer would name holds that came in
+//! between with less time than it promises. So both are compared, and where they differ nothing is renewed: the client
+//! repeats it, and is answered under one epoch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +16,9 @@ use holdfast_locktable::{
     command::Command,
     ids::{SessionEpoch, SessionId},
     mutant,
+    table::LockTable,
 };
+use holdfast_partitioner::MapEpoch;
 use serde::{Deserialize, Serialize};
 
 use super::{Group, proposer::GroupError};
@@ -25,18 +34,20 @@ pub struct Renewal {
     pub state: LeaseState,
     /// Its TTL in milliseconds, where it was renewed.
     pub ttl_ms: u64,
+    /// The group's ownership epoch, from when the keepalive was heard until it was answered; none where the group is
+    /// unavailable.
+    pub epoch: MapEpoch,
 }
 
 impl Renewal {
-    const fn of(state: LeaseState) -> Self {
-        Self { state, ttl_ms: 0 }
-    }
+    const UNAVAILABLE: Self = Self { state: LeaseState::Unavailable, ttl_ms: 0, epoch: MapEpoch::NONE };
 }
 
 impl Group {
     /// Renews the sessions this group knows. One answer per session, in order.
     pub async fn keepalive(&self, sessions: Arc<[SessionId]>) -> Result<Vec<Renewal>, GroupError> {
         let at = self.parts.clock.now();
+        let epoch = self.locks(LockTable::ownership_epoch);
         let heard = self.parts.lease.send(Keepalives { sessions: sessions.clone(), at }).await;
         let heard = self.leading(heard)?;
         // That a session is not known ends it where its home says so, and then needs the same proof as a renewal: a deposed
@@ -44,7 +55,7 @@ impl Group {
         let home = |session: &SessionId| (self.parts.home_of)(*session) == self.id();
         let ends = sessions.iter().any(home) && !mutant!("end-told-without-proof");
         if heard.iter().all(|heard| matches!(heard, Heard::Unknown)) && !ends {
-            return Ok(vec![Renewal::of(LeaseState::Unknown); heard.len()]);
+            return Ok(vec![Renewal { state: LeaseState::Unknown, ttl_ms: 0, epoch }; heard.len()]);
         }
         self.clear_marks(&sessions, &heard).await?;
         if !mutant!("keepalive-without-proof") {
@@ -52,10 +63,14 @@ impl Group {
         }
         let standings = self.parts.lease.send(Standings(sessions.clone())).await;
         let mut renewals = Vec::with_capacity(heard.len());
-        for standing in self.leading(standings)? {
-            renewals.push(renewal(standing).await);
+        for (heard, standing) in heard.into_iter().zip(self.leading(standings)?) {
+            renewals.push(renewal(heard, standing, epoch).await);
         }
         self.withhold(&sessions, &mut renewals);
+        // Last of all, so that what is withheld was looked up under the same epoch.
+        if self.locks(LockTable::ownership_epoch) != epoch {
+            renewals.fill(Renewal::UNAVAILABLE);
+        }
         let took = Duration::from_millis(self.parts.clock.now().since_ms(at));
         self.parts
             .metrics
@@ -73,7 +88,7 @@ impl Group {
         for (renewal, _) in
             renewals.iter_mut().zip(withheld).filter(|(renewal, held)| *held && renewed(renewal))
         {
-            *renewal = Renewal::of(LeaseState::Unavailable);
+            *renewal = Renewal::UNAVAILABLE;
         }
     }
 
@@ -102,15 +117,18 @@ impl Group {
     }
 }
 
-async fn renewal(standing: Standing) -> Renewal {
+async fn renewal(heard: Heard, standing: Standing, epoch: MapEpoch) -> Renewal {
+    let of = |state| Renewal { state, ttl_ms: 0, epoch };
     match standing {
-        Standing::Renewed { ttl_ms } => Renewal { state: LeaseState::Renewed, ttl_ms },
-        Standing::Lost => Renewal::of(LeaseState::Lost),
-        Standing::Unknown => Renewal::of(LeaseState::Unknown),
+        // It came while the round ran: nobody has heard it here yet.
+        Standing::Renewed { .. } if heard == Heard::Unknown => Renewal::UNAVAILABLE,
+        Standing::Renewed { ttl_ms } => Renewal { state: LeaseState::Renewed, ttl_ms, epoch },
+        Standing::Lost => of(LeaseState::Lost),
+        Standing::Unknown => of(LeaseState::Unknown),
         // Rule R2: an expiry that is on its way is waited for; what is not decided is asked again.
         Standing::Pending(end) => match end.await {
-            Ok(ExpiryEnd::Ended) => Renewal::of(LeaseState::Lost),
-            Ok(ExpiryEnd::NotDecided) | Err(_) => Renewal::of(LeaseState::Unavailable),
+            Ok(ExpiryEnd::Ended) => of(LeaseState::Lost),
+            Ok(ExpiryEnd::NotDecided) | Err(_) => Renewal::UNAVAILABLE,
         },
     }
 }

@@ -3,7 +3,8 @@
 //! - [`call`]: the verbs, as they travel between members. `admission`: which of them are refused while there is too much to do.
 //! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. `cancel`: ending that. [`keepalive`]: renewing sessions.
 //! - [`moves`]: giving a range away and taking one in.
-//! - [`read`]: lists and details. [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
+//! - [`read`]: lists and details. [`locate`]: whether holds stand here.
+//! - [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
 //!
 //! No verb here forwards: a group that does not lead says so.
@@ -16,6 +17,7 @@ mod cancel;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
+pub mod locate;
 pub mod moves;
 pub mod observer;
 pub mod proposer;
@@ -180,6 +182,7 @@ impl Group {
             GroupCall::Lock(name) => self.read_lock(&name).await,
             GroupCall::Sessions => self.read_sessions().await,
             GroupCall::Session(session) => self.read_session(session).await,
+            GroupCall::Locate(holds) => self.locate(&holds).await,
             GroupCall::Status => Ok(GroupAnswer::Status(Box::new(self.status()))),
             GroupCall::TakeSnapshot => self.take_snapshot().await,
             GroupCall::Move(call) => self.move_call(call).await,
@@ -255,6 +258,7 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         | GroupCall::Lock(_)
         | GroupCall::Sessions
         | GroupCall::Session(_)
+        | GroupCall::Locate(_)
         | GroupCall::Status
         | GroupCall::TakeSnapshot
         | GroupCall::Move(_) => return None,

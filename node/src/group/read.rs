@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use holdfast_locktable::{
     command::SessionEndReason,
     event::{Change, Event, Removal},
-    ids::{Revision, SessionId},
+    ids::{Revision, SessionId, Token},
     name::{Name, NameKind},
+    table::LockTable,
     view::{Counts, EntryView, QueueView, SessionRole, SessionView},
 };
 use holdfast_partitioner::GroupId;
@@ -198,6 +199,15 @@ pub fn history_view(event: &Event) -> HistoryView {
         }
     };
     HistoryView { revision: event.revision, at_ms: event.at_ms, what: what.to_owned(), session, token }
+}
+
+/// Why the key with this create revision went from a queue, as far as that is remembered.
+pub fn removal_of(table: &LockTable, name: &Name, token: Token) -> Option<Removal> {
+    let removal = |change: &Change| match change {
+        Change::Delete { create_revision, reason, .. } if *create_revision == token => Some(*reason),
+        Change::Delete { .. } | Change::Put { .. } | Change::Grant { .. } => None,
+    };
+    table.history_of(name, usize::MAX).iter().rev().find_map(|event| removal(&event.change))
 }
 
 /// A removal in the words of histories, watches and errors.

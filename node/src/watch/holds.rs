@@ -9,7 +9,8 @@ use holdfast_locktable::{
     ids::{SessionId, Token},
     name::Name,
 };
-use holdfast_partitioner::Range;
+use holdfast_partitioner::{MapEpoch, Range};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::watchers::Audience;
@@ -18,13 +19,13 @@ use super::watchers::Audience;
 const FEW: usize = 1_024;
 
 /// One hold of one session.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Hold {
     /// Whose.
     pub session: SessionId,
     /// Of which lock or election.
     pub name: Name,
-    /// Its token, which no other key of the group ever has.
+    /// Its token, which no other key of the same lock ever has.
     pub token: Token,
 }
 
@@ -39,7 +40,12 @@ pub enum HoldNews {
         reason: Removal,
     },
     /// The table was replaced by a snapshot, or the range has another owner: whether it has ended must be looked up anew.
-    LookAgain(Hold),
+    LookAgain {
+        /// Which.
+        hold: Hold,
+        /// The map epoch under which it stood somewhere at least: who knows only of earlier ones cannot say.
+        epoch: MapEpoch,
+    },
 }
 
 /// Where a listener listens. Bounded by the holds it follows: each is told of once.
@@ -48,7 +54,8 @@ pub type Listener = UnboundedSender<HoldNews>;
 /// The followed holds of one group on one member.
 #[derive(Debug)]
 pub struct Holds {
-    by_token: BTreeMap<Token, (Hold, Listener)>,
+    /// By token and name: a range that came brings tokens that another lock of the group may have.
+    by_token: BTreeMap<(Token, Name), (Hold, Listener)>,
     audience: Audience,
     /// At this many, those whose listener is gone are dropped.
     sweep_at: usize,
@@ -68,28 +75,28 @@ impl Holds {
             self.audience.leaves(before - self.by_token.len());
             self.sweep_at = (self.by_token.len() * 2).max(FEW);
         }
-        if self.by_token.insert(hold.token, (hold, listener)).is_some() {
+        if self.by_token.insert((hold.token, hold.name.clone()), (hold, listener)).is_some() {
             self.audience.leaves(1);
         }
     }
 
     /// A hold has ended.
-    pub fn ended(&mut self, token: Token, reason: Removal) {
-        if let Some((hold, listener)) = self.by_token.remove(&token) {
+    pub fn ended(&mut self, name: Name, token: Token, reason: Removal) {
+        if let Some((hold, listener)) = self.by_token.remove(&(token, name)) {
             self.audience.leaves(1);
             // A listener that went away need not hear.
             let _ = listener.send(HoldNews::Ended { hold, reason });
         }
     }
 
-    /// A range has another owner, which knows whether a hold in it has ended.
-    pub fn left(&mut self, range: &Range) {
+    /// A range has another owner since this map epoch, which knows whether a hold in it has ended.
+    pub fn left(&mut self, range: &Range, epoch: MapEpoch) {
         let gone = self.by_token.extract_if(.., |_, (hold, _)| range.contains(hold.name.internal()));
         let gone: Vec<(Hold, Listener)> = gone.map(|(_, followed)| followed).collect();
         self.audience.leaves(gone.len());
         for (hold, listener) in gone {
             // As above.
-            let _ = listener.send(HoldNews::LookAgain(hold));
+            let _ = listener.send(HoldNews::LookAgain { hold, epoch });
         }
     }
 
@@ -98,7 +105,7 @@ impl Holds {
         self.audience.leaves(self.by_token.len());
         for (hold, listener) in std::mem::take(&mut self.by_token).into_values() {
             // As above.
-            let _ = listener.send(HoldNews::LookAgain(hold));
+            let _ = listener.send(HoldNews::LookAgain { hold, epoch: MapEpoch::NONE });
         }
     }
 }
@@ -128,16 +135,31 @@ mod tests {
         followed(&mut holds, 7, &old);
         followed(&mut holds, 7, &new);
         followed(&mut holds, 8, &new);
-        holds.ended(hold(9).token, Removal::Released);
-        holds.ended(hold(7).token, Removal::ForceReleased);
-        holds.ended(hold(7).token, Removal::ForceReleased);
+        holds.ended(hold(9).name, hold(9).token, Removal::Released);
+        holds.ended(hold(7).name, hold(7).token, Removal::ForceReleased);
+        holds.ended(hold(7).name, hold(7).token, Removal::ForceReleased);
         let ended = HoldNews::Ended { hold: hold(7), reason: Removal::ForceReleased };
         assert_eq!(new_hears.try_recv(), Ok(ended));
         assert!(new_hears.try_recv().is_err() && old_hears.try_recv().is_err());
         assert!(!audience.is_empty());
         holds.restored();
-        assert_eq!(new_hears.try_recv(), Ok(HoldNews::LookAgain(hold(8))));
+        assert_eq!(new_hears.try_recv(), Ok(HoldNews::LookAgain { hold: hold(8), epoch: MapEpoch::NONE }));
         assert!(audience.is_empty());
+    }
+
+    #[test]
+    fn holds_of_two_locks_may_have_the_same_token() {
+        let mut holds = Holds::new(Audience::default());
+        let (listener, mut hears) = unbounded_channel();
+        let other = Hold { name: Name::lock("b").unwrap(), ..hold(7) };
+        followed(&mut holds, 7, &listener);
+        holds.audience.joins();
+        holds.follow(other.clone(), listener);
+        holds.ended(other.name.clone(), other.token, Removal::Released);
+        assert_eq!(hears.try_recv(), Ok(HoldNews::Ended { hold: other, reason: Removal::Released }));
+        holds.left(&Range::everything(), MapEpoch(4));
+        assert_eq!(hears.try_recv(), Ok(HoldNews::LookAgain { hold: hold(7), epoch: MapEpoch(4) }));
+        assert!(holds.audience.is_empty() && hears.try_recv().is_err());
     }
 
     #[test]
@@ -152,7 +174,7 @@ mod tests {
             followed(&mut holds, token, &gone);
             assert!(holds.by_token.len() <= FEW, "{token}");
         }
-        assert!(holds.by_token.contains_key(&hold(1).token));
+        assert!(holds.by_token.contains_key(&(hold(1).token, hold(1).name)));
         holds.restored();
         assert!(audience.is_empty());
     }

@@ -253,9 +253,9 @@ impl WatchFanout {
                     let _ = caller.send(CallEnd::Ended(end));
                 }
             }
-            Fact::HoldEnded { token, reason, .. } => self.holds.ended(token, reason),
-            Fact::RangeLeft { range } => {
-                self.holds.left(&range);
+            Fact::HoldEnded { name, token, reason, .. } => self.holds.ended(name, token, reason),
+            Fact::RangeLeft { range, map_epoch } => {
+                self.holds.left(&range, map_epoch);
                 for caller in self.waits.left(&range) {
                     // As above.
                     let _ = caller.send(CallEnd::Elsewhere);

@@ -6,5 +6,6 @@ mod bad_input;
 mod cluster;
 mod elections;
 mod locks;
+mod moves;
 mod operators;
 mod wait;

@@ -6,6 +6,7 @@ use holdfast_proto::v1::{self, session_response::Body};
 use super::{
     core::Core,
     hold::{Hold, Standing},
+    lease::Place,
     ledger::GroupAnswer,
     request::{Call, Entry, Phase},
 };
@@ -35,6 +36,7 @@ impl Core {
                     let _ = reply.send(Ok(()));
                 }
             }
+            Some(Body::Located(located)) => self.on_located(sequence, located, now),
             Some(Body::Closed(_)) => self.on_closed(sequence, now),
             Some(Body::Error(error)) => self.on_error(sequence, error.into(), now),
             Some(Body::HoldEnded(ended)) => {
@@ -58,7 +60,8 @@ impl Core {
                 v1::LeaseState::Unavailable | v1::LeaseState::Unspecified => GroupAnswer::Unavailable,
             };
             all_answered &= answer != GroupAnswer::Unavailable;
-            self.ledger.group_answered(line.group, answer, sent, now);
+            let place = Place { group: line.group, epoch: line.epoch };
+            self.ledger.group_answered(place, answer, sent, now);
         }
         if all_answered {
             self.ledger.all_groups_answered(sent);
@@ -72,15 +75,15 @@ impl Core {
     fn on_granted(&mut self, sequence: u64, grant: &v1::Granted, now: Moment) {
         let Some(entry) = self.requests.get_mut(sequence) else { return };
         let Call::Acquire(acquire) = &mut entry.call else { return };
-        if acquire.granted_in.is_some() {
+        if acquire.granted {
             return;
         }
-        acquire.granted_in = Some(grant.group);
+        acquire.granted = true;
         let hold = Hold {
             name: entry.queue.0.clone(),
             election: entry.queue.1,
             token: grant.token,
-            group: grant.group,
+            place: Place { group: grant.group, epoch: grant.epoch },
             first_send: entry.first_send.unwrap_or(now),
             standing: Standing::Held,
             confirmed: false,
@@ -88,10 +91,10 @@ impl Core {
         };
         let wanted = acquire.reply.is_some();
         self.ledger.granted(sequence, hold, now);
-        if !wanted || self.ledger.covered(grant.group, now) {
+        if !wanted || self.ledger.covered(sequence, now) {
             self.deliver(sequence, now);
         }
-        if self.ledger.renewal_overdue(grant.group, self.pulse.interval(), now) {
+        if self.ledger.renewal_overdue(sequence, self.pulse.interval(), now) {
             self.pulse.want();
         }
     }
@@ -108,20 +111,20 @@ impl Core {
     }
 
     /// Hands over grants whose group has acknowledged a keepalive in the meantime.
-    fn deliver_covered(&mut self, now: Moment) {
+    pub(super) fn deliver_covered(&mut self, now: Moment) {
         let mut granted = Vec::new();
         for (sequence, entry) in self.requests.iter() {
             let Call::Acquire(acquire) = &entry.call else { continue };
-            if let Some(group) = acquire.granted_in {
-                granted.push((sequence, group, entry.queue.0.as_ref().to_owned()));
+            if acquire.granted {
+                granted.push((sequence, entry.queue.0.as_ref().to_owned()));
             }
         }
-        for (sequence, group, name) in granted {
+        for (sequence, name) in granted {
             match self.ledger.hold(sequence).map(|hold| hold.standing.clone()) {
                 Some(Standing::Lost(reason)) => {
                     self.acquire_failed(sequence, AcquireError::SessionLost { name, reason }, true, now);
                 }
-                Some(_) if self.ledger.covered(group, now) => self.deliver(sequence, now),
+                Some(_) if self.ledger.covered(sequence, now) => self.deliver(sequence, now),
                 Some(_) | None => self.pulse.want(),
             }
         }
@@ -195,6 +198,10 @@ impl Core {
                 self.trouble = error.message;
                 self.pulse.hurry(now);
             }
+            return;
+        }
+        if self.search.answered(sequence).is_some() {
+            self.search.pause(now);
             return;
         }
         let Some(entry) = self.requests.get_mut(sequence) else { return };
@@ -334,7 +341,7 @@ impl Core {
             Call::Acquire(acquire) => {
                 let answer = match refusal {
                     _ if !sent => AcquireError::Unreachable { name, reason },
-                    Some(error) if certain && acquire.granted_in.is_none() => AcquireError::Refused(error),
+                    Some(error) if certain && !acquire.granted => AcquireError::Refused(error),
                     Some(_) | None => AcquireError::Unknown { name, reason },
                 };
                 self.acquire_failed(sequence, answer, true, now);
@@ -368,6 +375,7 @@ impl Core {
         let alive = self.ledger.end().is_none();
         let stall = self.pulse.next_stall().filter(|_| alive);
         let due = (alive && can_send).then(|| self.pulse.next_due());
+        let search = (can_send && self.ledger.any_astray()).then(|| self.search.next_ask(now));
         let requests = self.requests.iter().flat_map(|(_, entry)| {
             let pause = match entry.phase {
                 Phase::Pause(until) => Some(until),
@@ -375,7 +383,7 @@ impl Core {
             };
             [pause, entry.give_up(self.request_timeout)]
         });
-        requests.flatten().chain(stall).chain(due).chain(self.ledger.next_turn(now)).min()
+        requests.flatten().chain(stall).chain(due).chain(search).chain(self.ledger.next_turn(now)).min()
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     ledger::Ledger,
     pulse::Pulse,
     request::{Acquire, Call, Phase, Queue, Requests, Wait},
+    search::Search,
 };
 use crate::{
     acquire_error::AcquireError, clock::Moment, error::Error, hold_error::HoldError, ids::SessionId,
@@ -37,6 +38,7 @@ pub(crate) struct Core {
     pub(super) ledger: Ledger,
     pub(super) pulse: Pulse,
     pub(super) requests: Requests,
+    pub(super) search: Search,
     pub(super) random: Random,
     /// Why there was no connection lately, for people.
     pub(super) trouble: String,
@@ -64,6 +66,7 @@ impl Core {
             ledger: Ledger::new(ttl, opened),
             pulse: Pulse::new(ttl, opened),
             requests: Requests::default(),
+            search: Search::new(ttl),
             random: Random::new(seed),
             trouble: String::from("there is no connection yet"),
             last_sequence: 1,
@@ -104,7 +107,7 @@ impl Core {
             metadata: want.metadata,
             value: want.value,
             reply: Some(reply),
-            granted_in: None,
+            granted: false,
         };
         self.requests.insert(sequence, Call::Acquire(acquire), (want.name, want.election), now);
         (sequence, answer)
@@ -117,7 +120,7 @@ impl Core {
         let Call::Acquire(acquire) = &mut entry.call else { return };
         acquire.reply = None;
         let queue = entry.queue.clone();
-        if acquire.granted_in.is_some() {
+        if acquire.granted {
             self.requests.remove(sequence);
             self.give_back(sequence, now);
         } else if entry.first_send.is_none() {
@@ -310,6 +313,9 @@ impl Core {
             self.pulse.sent(sequence, now);
             return Some(self.request(sequence, v1::session_request::Body::Keepalive(v1::Keepalive {})));
         }
+        if self.may_locate(now) {
+            return Some(self.locate_message(now));
+        }
         let sequence = self.requests.next_unsent()?;
         self.requests.set_phase(sequence, Phase::Sent);
         let lowest = self.requests.lowest_acquire(now).unwrap_or(sequence).min(sequence);
@@ -342,25 +348,19 @@ impl Core {
         Some(self.request(sequence, body))
     }
 
-    const fn request(&self, sequence: u64, body: v1::session_request::Body) -> v1::SessionRequest {
+    pub(super) const fn request(&self, sequence: u64, body: v1::session_request::Body) -> v1::SessionRequest {
         v1::SessionRequest { sequence, session: self.session.get(), body: Some(body) }
     }
 
     /// Whether [`Self::next_message`] has something.
     pub(crate) fn has_message(&self, now: Moment) -> bool {
-        (self.ledger.end().is_none() && self.pulse.is_due(now)) || self.requests.next_unsent().is_some()
+        let due = self.pulse.is_due(now) || self.may_locate(now);
+        (self.ledger.end().is_none() && due) || self.requests.next_unsent().is_some()
     }
 
     /// The first message on a new connection.
     pub(crate) fn resume_message(&mut self) -> v1::SessionRequest {
-        let holds = self
-            .ledger
-            .live_holds()
-            .map(|hold| v1::Hold {
-                name: Some(v1::Name { text: hold.name.as_ref().to_owned(), election: hold.election }),
-                token: hold.token,
-            })
-            .collect();
+        let holds = self.ledger.live_holds().map(hold_message).collect();
         let sequence = self.sequence();
         self.resumed_by = Some(sequence);
         self.request(sequence, v1::session_request::Body::Resume(v1::Resume { holds }))
@@ -371,6 +371,7 @@ impl Core {
         self.trouble = trouble;
         self.turned_away = false;
         self.pulse.disconnected(now);
+        self.search.disconnected();
         self.requests.disconnected();
     }
 
@@ -388,6 +389,12 @@ impl Core {
     pub(crate) fn stalled(&self, now: Moment) -> bool {
         self.pulse.stalled(now)
     }
+}
+
+/// A hold as servers are told of it.
+pub(super) fn hold_message(hold: &Hold) -> v1::Hold {
+    let name = v1::Name { text: hold.name.as_ref().to_owned(), election: hold.election };
+    v1::Hold { name: Some(name), token: hold.token, epoch: hold.place.epoch }
 }
 
 fn close_queue() -> Queue {

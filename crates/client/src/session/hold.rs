@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::lease::Place;
 use crate::{clock::Moment, state::LossReason};
 
 /// One hold.
@@ -10,8 +11,8 @@ pub(crate) struct Hold {
     pub(crate) name: Arc<str>,
     pub(crate) election: bool,
     pub(crate) token: u64,
-    /// The group that owns the lock: whose acknowledgements count.
-    pub(crate) group: u32,
+    /// Where it is known to stand: whose acknowledgements count.
+    pub(crate) place: Place,
     /// When its acquire was first sent.
     pub(crate) first_send: Moment,
     pub(crate) standing: Standing,

@@ -4,18 +4,19 @@
 //!
 //! A group's lease counts from the *send* time of the last keepalive that this group acknowledged. A group met by an
 //! acquire is counted from the first send of that acquire, or, where others may have met it before, from the earliest of
-//! those: the lease began when the group met the session, not when this grant was made.
+//! those: the lease began when the group met the session, not when this grant was made. For which holds a group's word
+//! counts is the business of [`super::lease`].
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::hold::{Hold, Standing};
+use super::{
+    hold::{Hold, Standing},
+    lease::{Leases, Place},
+};
 use crate::{
     clock::Moment,
     state::{HoldState, LossReason, SessionState},
 };
-
-/// Least time between the local deadline and the end of the lease.
-const MIN_MARGIN: Duration = Duration::from_millis(100);
 
 /// Most contacts kept apart; then those that have ended count as one.
 const MAX_CONTACTS: usize = 1_024;
@@ -29,17 +30,6 @@ pub(crate) enum GroupAnswer {
     Unavailable,
 }
 
-/// The lease of one group.
-#[derive(Clone, Copy, Debug)]
-struct Lease {
-    /// What it counts from.
-    since: Moment,
-    /// Live holds in this group.
-    holds: usize,
-    /// The state that its holds were last told.
-    shown: HoldState,
-}
-
 /// A request that may have made a group meet the session.
 #[derive(Clone, Copy, Debug)]
 struct Contact {
@@ -51,9 +41,8 @@ struct Contact {
 /// Deadlines and holds of one session.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    ttl: Duration,
     opened: Moment,
-    leases: BTreeMap<u32, Lease>,
+    leases: Leases,
     contacts: BTreeMap<u64, Contact>,
     holds: BTreeMap<u64, Hold>,
     /// Holds whose state has changed since the last look.
@@ -68,9 +57,8 @@ impl Ledger {
         // The opening itself met a group, the home, that the answer does not name.
         let contacts = BTreeMap::from([(0, Contact { first_send: opened, ended: Some(opened) })]);
         Self {
-            ttl,
             opened,
-            leases: BTreeMap::new(),
+            leases: Leases::new(ttl),
             contacts,
             holds: BTreeMap::new(),
             changed: Vec::new(),
@@ -80,28 +68,12 @@ impl Ledger {
     }
 
     pub(crate) const fn ttl(&self) -> Duration {
-        self.ttl
+        self.leases.ttl()
     }
 
     /// Why the session is over.
     pub(crate) const fn end(&self) -> Option<&LossReason> {
         self.end.as_ref()
-    }
-
-    /// How long a lease is believed: the TTL less a margin.
-    fn trusted(&self) -> Duration {
-        self.ttl.saturating_sub(MIN_MARGIN.max(self.ttl / 1_000))
-    }
-
-    fn lease_state(&self, since: Moment, now: Moment) -> HoldState {
-        let age = now.since(since);
-        if age >= self.trusted() {
-            HoldState::Lost
-        } else if age >= self.ttl / 2 {
-            HoldState::InDoubt
-        } else {
-            HoldState::Safe
-        }
     }
 
     /// An acquire goes out for the first time.
@@ -138,70 +110,80 @@ impl Ledger {
 
     /// An acquire was granted. The hold is in the books from now on; it may be used once [`Self::covered`].
     pub(crate) fn granted(&mut self, sequence: u64, hold: Hold, now: Moment) {
-        if !self.leases.contains_key(&hold.group) {
-            let since = self.contacts.values().map(|contact| contact.first_send).min().unwrap_or(self.opened);
-            let shown = self.lease_state(since, now);
-            self.leases.insert(hold.group, Lease { since, holds: 0, shown });
+        if self.leases.since(hold.place).is_none() {
+            let met = self.contacts.values().map(|contact| contact.first_send).min().unwrap_or(self.opened);
+            self.leases.met(hold.place, met, now);
         }
         self.contacts.remove(&sequence);
-        if let Some(lease) = self.leases.get_mut(&hold.group) {
-            lease.holds += 1;
-        }
+        self.leases.joins(hold.place);
         self.holds.insert(sequence, hold);
     }
 
-    /// Whether the group's lease stands: a grant in a group whose deadline has passed proves nothing before the group
-    /// acknowledges a keepalive.
-    pub(crate) fn covered(&self, group: u32, now: Moment) -> bool {
-        self.leases.get(&group).is_some_and(|lease| self.lease_state(lease.since, now) != HoldState::Lost)
+    /// Whether the lease that the hold lives by stands: a grant in a group whose deadline has passed proves nothing before
+    /// the group acknowledges a keepalive.
+    pub(crate) fn covered(&self, sequence: u64, now: Moment) -> bool {
+        self.lease_of(sequence).is_some_and(|since| self.leases.state(since, now) != HoldState::Lost)
     }
 
-    /// Whether a group that holds locks counts from so long ago that a keepalive should not wait for its turn.
-    pub(crate) fn renewal_overdue(&self, group: u32, interval: Duration, now: Moment) -> bool {
-        self.leases.get(&group).is_some_and(|lease| now.since(lease.since) > interval)
+    /// Whether the lease of a hold counts from so long ago that a keepalive should not wait for its turn.
+    pub(crate) fn renewal_overdue(&self, sequence: u64, interval: Duration, now: Moment) -> bool {
+        self.lease_of(sequence).is_some_and(|since| now.since(since) > interval)
     }
 
-    /// A group answered a keepalive that was sent at `sent`.
-    pub(crate) fn group_answered(&mut self, group: u32, answer: GroupAnswer, sent: Moment, now: Moment) {
-        match answer {
-            GroupAnswer::Renewed => {
-                let ttl_half = self.ttl / 2;
-                let state = |since: Moment| {
-                    if now.since(since) >= ttl_half { HoldState::InDoubt } else { HoldState::Safe }
-                };
-                let fresh = Lease { since: sent, holds: 0, shown: state(sent) };
-                let lease = self.leases.entry(group).or_insert(fresh);
-                lease.since = lease.since.max(sent);
-            }
-            // Not renewed. Where it holds nothing there, the next grant meets the group anew.
-            GroupAnswer::Unknown => {
-                if self.leases.get(&group).is_some_and(|lease| lease.holds == 0 && lease.since <= sent) {
-                    self.leases.remove(&group);
-                }
-            }
-            GroupAnswer::Lost => self.group_lost(group, sent),
-            GroupAnswer::Unavailable => {}
+    fn lease_of(&self, sequence: u64) -> Option<Moment> {
+        self.leases.since(self.holds.get(&sequence)?.place)
+    }
+
+    /// A group answered a keepalive that was sent at `sent`, under one ownership epoch.
+    pub(crate) fn group_answered(&mut self, place: Place, answer: GroupAnswer, sent: Moment, now: Moment) {
+        if answer == GroupAnswer::Lost {
+            self.place_lost(place, sent);
         }
+        self.leases.answered(place, answer, sent, now);
     }
 
-    fn group_lost(&mut self, group: u32, sent: Moment) {
+    /// A group has ended the session. That is the end of what stands there under that very epoch: what was there before may
+    /// have moved away in time, and what came later was not meant.
+    fn place_lost(&mut self, place: Place, sent: Moment) {
         let lost: Vec<u64> = self
             .holds
             .iter()
-            .filter(|(_, hold)| hold.group == group && hold.first_send <= sent && hold.is_live())
+            .filter(|(_, hold)| hold.place == place && hold.first_send <= sent && hold.is_live())
             .map(|(sequence, _)| *sequence)
             .collect();
         for sequence in lost {
-            self.hold_lost(sequence, LossReason::SessionEnded(format!("group {group} has ended it")));
+            let reason = format!("group {} has ended it", place.group);
+            self.hold_lost(sequence, LossReason::SessionEnded(reason));
         }
-        if self.leases.get(&group).is_some_and(|lease| lease.holds == 0 && lease.since <= sent) {
-            self.leases.remove(&group);
-        }
+    }
+
+    /// Somebody who knows says where a hold stands now.
+    pub(crate) fn located(&mut self, sequence: u64, place: Place, now: Moment) {
+        let Some(hold) = self.holds.get_mut(&sequence).filter(|hold| hold.is_live()) else { return };
+        let left = std::mem::replace(&mut hold.place, place);
+        let since = self.leases.since(left).unwrap_or(self.opened);
+        self.leases.arrived(place, since, now);
+        self.leases.leaves(left);
+        self.leases.joins(place);
+        self.changed.push(sequence);
+    }
+
+    /// Whether any hold may stand elsewhere by now.
+    pub(crate) fn any_astray(&self) -> bool {
+        self.end.is_none() && self.leases.any_astray()
+    }
+
+    /// Holds after this one that may stand elsewhere by now, at most so many.
+    pub(crate) fn astray_after(&self, sequence: u64, most: usize) -> Vec<u64> {
+        let after = self.holds.range(sequence.saturating_add(1)..);
+        let astray = after.filter(|(_, hold)| hold.is_live() && self.leases.astray(hold.place));
+        astray.map(|(sequence, _)| *sequence).take(most).collect()
     }
 
     /// Every group answered the keepalive sent at `sent`: what had ended before that met no group that is not known now.
     pub(crate) fn all_groups_answered(&mut self, sent: Moment) {
         self.contacts.retain(|_, contact| contact.ended.is_none_or(|ended| ended > sent));
+        self.leases.all_answered(sent);
     }
 
     /// A release goes out: from now on nobody can be sure of the hold.
@@ -225,10 +207,8 @@ impl Ledger {
     fn hold_ends(&mut self, sequence: u64, standing: Standing) {
         let Some(hold) = self.holds.get_mut(&sequence).filter(|hold| hold.is_live()) else { return };
         hold.standing = standing;
-        let (group, orphan) = (hold.group, hold.orphan);
-        if let Some(lease) = self.leases.get_mut(&group) {
-            lease.holds = lease.holds.saturating_sub(1);
-        }
+        let (place, orphan) = (hold.place, hold.orphan);
+        self.leases.leaves(place);
         if orphan {
             self.holds.remove(&sequence);
         } else {
@@ -276,7 +256,7 @@ impl Ledger {
     /// How safe a hold is now.
     pub(crate) fn hold_state(&self, sequence: u64, now: Moment) -> HoldState {
         let Some(hold) = self.holds.get(&sequence) else { return HoldState::Lost };
-        let lease = self.leases.get(&hold.group).map(|lease| self.lease_state(lease.since, now));
+        let lease = self.leases.since(hold.place).map(|since| self.leases.state(since, now));
         match (&hold.standing, lease) {
             (Standing::Released, _) => HoldState::Released,
             (Standing::Lost(_), _) | (_, None | Some(HoldState::Lost | HoldState::Released)) => {
@@ -292,8 +272,8 @@ impl Ledger {
         let Some(hold) = self.holds.get(&sequence).filter(|hold| hold.is_live()) else {
             return Duration::ZERO;
         };
-        let lease = self.leases.get(&hold.group);
-        lease.map_or(Duration::ZERO, |lease| lease.since.plus(self.trusted()).since(now))
+        let since = self.leases.since(hold.place);
+        since.map_or(Duration::ZERO, |since| since.plus(self.leases.trusted()).since(now))
     }
 
     /// How safe the session is: in doubt as soon as one group is, lost only when no group's lease stands.
@@ -301,13 +281,7 @@ impl Ledger {
         if self.end.is_some() {
             return SessionState::Lost;
         }
-        let opened = [self.opened];
-        let known = self.leases.values().map(|lease| lease.since);
-        let states: Vec<HoldState> = if self.leases.is_empty() {
-            opened.into_iter().map(|since| self.lease_state(since, now)).collect()
-        } else {
-            known.map(|since| self.lease_state(since, now)).collect()
-        };
+        let states: Vec<HoldState> = self.counted_from().map(|since| self.leases.state(since, now)).collect();
         if states.iter().all(|state| *state == HoldState::Lost) {
             SessionState::Lost
         } else if states.iter().all(|state| *state == HoldState::Safe) {
@@ -317,24 +291,21 @@ impl Ledger {
         }
     }
 
+    /// What the session's state counts from: its leases, or its opening while no group is known.
+    fn counted_from(&self) -> impl Iterator<Item = Moment> {
+        let unknown = self.leases.current().next().is_none();
+        self.leases.current().chain(unknown.then_some(self.opened))
+    }
+
     /// Lets time pass: leases whose deadline is over lose their holds. Answers which, and whether that was the last lease, so
     /// that the session is over.
     pub(crate) fn tick(&mut self, now: Moment) -> (Vec<u64>, bool) {
-        let (mut turned, mut lapsed) = (Vec::new(), Vec::new());
+        let mut lapsed = Vec::new();
         if self.end.is_some() {
             return (lapsed, false);
         }
-        for (group, lease) in &self.leases {
-            let state = self.lease_state(lease.since, now);
-            if state != lease.shown {
-                turned.push((*group, state));
-            }
-        }
-        for (group, state) in turned {
-            if let Some(lease) = self.leases.get_mut(&group) {
-                lease.shown = state;
-            }
-            let live = |hold: &Hold| hold.group == group && hold.is_live();
+        for (place, state) in self.leases.take_turned(now) {
+            let live = |hold: &Hold| hold.place == place && hold.is_live();
             let concerned: Vec<u64> =
                 self.holds.iter().filter(|(_, hold)| live(hold)).map(|(sequence, _)| *sequence).collect();
             for sequence in concerned {
@@ -363,11 +334,9 @@ impl Ledger {
         if self.end.is_some() {
             return None;
         }
-        let known = self.leases.values().map(|lease| lease.since);
-        let first = self.leases.is_empty().then_some(self.opened);
-        known
-            .chain(first)
-            .flat_map(|since| [since.plus(self.ttl / 2), since.plus(self.trusted())])
+        let (half, trusted) = (self.leases.ttl() / 2, self.leases.trusted());
+        self.counted_from()
+            .flat_map(|since| [since.plus(half), since.plus(trusted)])
             .filter(|moment| *moment > now)
             .min()
     }

@@ -1,6 +1,6 @@
 //! Sessions: a client's registered presence, which its locks hang on.
 //!
-//! - [`core`] and [`answers`]: the state machine; [`ledger`] and [`hold`]: deadlines and holds; [`request`]: what has no
+//! - [`core`] and [`answers`]: the state machine; [`ledger`], [`lease`] and [`hold`]: deadlines and holds; [`search`] and [`located`]: where holds stand after a move; [`request`]: what has no
 //!   answer yet; [`pulse`]: keepalives. All pure.
 //! - [`driver`]: the task; [`stream`] and [`link`]: the connection that sessions share, and a session's place on it;
 //!   [`shared`]: what the task, the connection and the handles share.
@@ -10,11 +10,14 @@ mod answers;
 mod core;
 mod driver;
 mod hold;
+mod lease;
 mod ledger;
 mod link;
+mod located;
 mod open;
 mod pulse;
 mod request;
+mod search;
 mod shared;
 mod stream;
 #[cfg(test)]

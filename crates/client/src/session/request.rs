@@ -74,8 +74,8 @@ pub(crate) struct Acquire {
     pub(crate) value: Bytes,
     /// Who waits for the answer; `None` once the caller is gone.
     pub(crate) reply: Option<oneshot::Sender<Result<u64, AcquireError>>>,
-    /// The group of the grant, while it waits for that group's acknowledgement.
-    pub(crate) granted_in: Option<u32>,
+    /// It was granted, and waits for its group's acknowledgement.
+    pub(crate) granted: bool,
 }
 
 /// Where a request stands.
@@ -264,7 +264,7 @@ impl Entry {
                 Wait::Try => Some(self.asked.plus(request_timeout)),
                 Wait::Unlimited => None,
                 // The server answers a little after the limit; where it does not have the request, the limit is the end.
-                Wait::AtMost(limit) if self.phase == Phase::Sent || acquire.granted_in.is_some() => {
+                Wait::AtMost(limit) if self.phase == Phase::Sent || acquire.granted => {
                     Some(self.asked.plus(limit).plus(request_timeout))
                 }
                 Wait::AtMost(limit) if self.uncertain => {

@@ -255,8 +255,13 @@ fn weight(request: &v1::SessionRequest) -> usize {
         Some(session_request::Body::Acquire(acquire)) => ACQUIRE_WEIGHT + acquire.value.len(),
         Some(session_request::Body::Proclaim(proclaim)) => proclaim.value.len(),
         Some(session_request::Body::Resume(resume)) => resume.holds.len() * 64,
+        Some(session_request::Body::Locate(locate)) => locate.holds.iter().map(hold_weight).sum(),
         Some(_) | None => 0,
     }
+}
+
+fn hold_weight(hold: &v1::Hold) -> usize {
+    32 + hold.name.as_ref().map_or(0, |name| name.text.len())
 }
 
 #[cfg(test)]

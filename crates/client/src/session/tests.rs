@@ -1,6 +1,7 @@
 //! The session's state machine under literal times: no runtime, no connection.
 
 mod deadlines;
+mod moves;
 mod requests;
 
 use std::{sync::Arc, time::Duration};
@@ -42,6 +43,7 @@ fn kinds(messages: &[(u64, session_request::Body)]) -> Vec<&'static str> {
         session_request::Body::Release(_) => "release",
         session_request::Body::Proclaim(_) => "proclaim",
         session_request::Body::Close(_) => "close",
+        session_request::Body::Locate(_) => "locate",
     };
     messages.iter().map(|(_, body)| kind(body)).collect()
 }
@@ -60,7 +62,7 @@ fn answer(core: &mut Core, sequence: u64, body: session_response::Body, now: Mom
 }
 
 fn granted(token: u64, group: u32) -> session_response::Body {
-    session_response::Body::Granted(v1::Granted { token, group })
+    session_response::Body::Granted(v1::Granted { token, group, epoch: 0 })
 }
 
 fn failure(code: &str) -> session_response::Body {
@@ -74,7 +76,7 @@ fn failure(code: &str) -> session_response::Body {
 fn ack(groups: &[(u32, v1::LeaseState)]) -> session_response::Body {
     let groups = groups
         .iter()
-        .map(|(group, state)| v1::GroupLease { group: *group, state: (*state).into() })
+        .map(|(group, state)| v1::GroupLease { group: *group, state: (*state).into(), epoch: 0 })
         .collect();
     session_response::Body::KeepaliveAck(v1::KeepaliveAck { ttl_ms: 10_000, groups })
 }

@@ -175,14 +175,17 @@ impl Stream {
     }
 
     pub(crate) async fn ack(&self, sequence: u64) {
-        let groups =
-            self.groups.iter().map(|(group, state)| v1::GroupLease { group: *group, state: (*state).into() });
+        let groups = self.groups.iter().map(|(group, state)| v1::GroupLease {
+            group: *group,
+            state: (*state).into(),
+            epoch: 0,
+        });
         let ack = v1::KeepaliveAck { ttl_ms: 10_000, groups: groups.collect() };
         self.answer(sequence, Answer::KeepaliveAck(ack)).await;
     }
 
     pub(crate) async fn grant(&self, sequence: u64, token: u64, group: u32) {
-        self.answer(sequence, Answer::Granted(v1::Granted { token, group })).await;
+        self.answer(sequence, Answer::Granted(v1::Granted { token, group, epoch: 0 })).await;
     }
 
     pub(crate) async fn refuse(&self, sequence: u64, code: &str) {

@@ -43,6 +43,6 @@ pub(crate) fn apply(
     for absent in table.state.absent.values_mut() {
         absent.requests.forget(&range);
     }
-    changes.fact(Fact::RangeLeft { range });
+    changes.fact(Fact::RangeLeft { range, map_epoch: dropped.map_epoch });
     Ok(Outcome::Done)
 }

@@ -10,7 +10,7 @@ use crate::outcome::Rejection;
 /// The ranges of a group with their states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ownership {
-    /// Map epoch of the present ranges; `None` until the group has owned anything.
+    /// Map epoch at which the ranges changed last; `None` until the group has owned anything.
     since: Option<MapEpoch>,
     ranges: Vec<Owned>,
 }
@@ -35,6 +35,11 @@ impl Ownership {
         self.since.is_some()
     }
 
+    /// The map epoch at which the ranges changed last.
+    pub(crate) fn epoch(&self) -> MapEpoch {
+        self.since.unwrap_or(MapEpoch::NONE)
+    }
+
     /// Takes the first ranges, all active.
     pub(crate) fn begin(&mut self, epoch: MapEpoch, ranges: &[Range]) {
         if ranges.is_empty() {
@@ -48,11 +53,6 @@ impl Ownership {
     pub(crate) fn replace(&mut self, epoch: MapEpoch, ranges: &[Range]) {
         self.since = Some(epoch);
         self.ranges = ranges.iter().map(|r| Owned { range: r.clone(), state: RangeState::Active }).collect();
-    }
-
-    /// The epoch of the map from which the present ranges were taken.
-    pub(crate) fn epoch(&self) -> Option<MapEpoch> {
-        self.since
     }
 
     /// Whether all names of the range belong to the group.

@@ -169,7 +169,7 @@ fn fact(fact: &Fact) -> String {
             let stopped = if *renewal_stopped { ", renewed no more" } else { "" };
             format!("{} arrives, epoch {}, {left_ms} ms left{stopped}", who(*session), epoch.0)
         }
-        Fact::RangeLeft { range } => format!("{} is elsewhere", range.prefix()),
+        Fact::RangeLeft { range, .. } => format!("{} is elsewhere", range.prefix()),
         Fact::Waiting { name, session, wait, .. } => {
             format!("{} waits for {}, {wait:?}", who(*session), queue_name(name))
         }

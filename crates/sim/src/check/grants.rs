@@ -4,6 +4,8 @@
 //! the key, with nobody behind it as the holder; and once one table shows the client as the holder, so does every other
 //! that has come as far.
 //!
+//! A table that does not have the range of the lock, or not yet, says nothing of it.
+//!
 //! Clients say what they count on; a hold is struck off before its release is sent, and ends at the client's own deadline.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -26,7 +28,7 @@ pub struct Counted {
     pub session: SessionId,
     /// The fencing token.
     pub token: Token,
-    /// The group that granted it.
+    /// The group that granted it, or has it by now, as far as the client knows.
     pub group: GroupId,
     /// Until when.
     pub deadline_ms: u64,
@@ -48,7 +50,10 @@ impl Counts {
     pub fn count(&self, client: u32, lock: &Name, counted: Counted) {
         let mut entries = self.0.lock();
         match entries.get_mut(&(client, lock.clone())) {
-            Some(entry) if entry.counted.token == counted.token => entry.counted = counted,
+            // What one group's tables showed says nothing of another's.
+            Some(entry) if (entry.counted.token, entry.counted.group) == (counted.token, counted.group) => {
+                entry.counted = counted;
+            }
             Some(_) | None => {
                 entries.insert((client, lock.clone()), Entry { counted, shown_at: None });
             }
@@ -84,7 +89,7 @@ impl Counts {
 /// Whether a table agrees with a hold; otherwise what it shows instead.
 fn agree(table: &LockTable, index: u64, lock: &Name, entry: &mut Entry) -> Result<(), String> {
     let (session, token) = (entry.counted.session, entry.counted.token);
-    if table.revision() < token {
+    if table.revision() < token || !table.holds_range_of(lock) {
         return Ok(());
     }
     let holder = table.holder(lock).map(|(session, token, _)| (session, token));

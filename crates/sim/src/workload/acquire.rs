@@ -197,7 +197,7 @@ impl Acquire<'_> {
                 }
             };
             match answer {
-                Answer::Done(Granted { token, group }) => return (End::Granted(token.0), Some(group)),
+                Answer::Done(Granted { token, group, .. }) => return (End::Granted(token.0), Some(group)),
                 Answer::Unknown => {
                     asking.loose = true;
                     ask::again(dice).await;

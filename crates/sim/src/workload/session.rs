@@ -1,7 +1,8 @@
 //! One session as its client sees it: opened, kept alive, counted on until its own deadline, and given up.
 //!
 //! Deadlines follow rules R3 and R7: they count from the sending of what was acknowledged, group by group, by the
-//! client's own clock.
+//! client's own clock. It keeps itself alive as clients over HTTP do: of each lock it knows which group granted it, and the
+//! line of that group counts also where the lock has moved since.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

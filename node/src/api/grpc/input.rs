@@ -12,9 +12,12 @@ use holdfast_locktable::{
 };
 use holdfast_proto::v1;
 
-use crate::endpoint::{
-    ApiError,
-    types::{DEFAULT_TTL_MS, MAX_TTL_MS, MAX_WAIT_MS, MIN_TTL_MS},
+use crate::{
+    endpoint::{
+        ApiError,
+        types::{DEFAULT_TTL_MS, MAX_TTL_MS, MAX_WAIT_MS, MIN_TTL_MS},
+    },
+    watch::holds::Hold,
 };
 
 type Checked<T> = Result<T, ApiError>;
@@ -25,6 +28,8 @@ const MAX_VALUE_BYTES: usize = 64 << 10;
 const DEFAULT_PAGE: u32 = 100;
 /// Most locks or audit lines on one page.
 const MAX_PAGE: u32 = 1_000;
+/// Most holds in one request that asks where they stand.
+const MAX_LOCATED: usize = 1_000;
 /// Most bytes of an operator's name.
 const MAX_ACTOR_BYTES: usize = 256;
 /// Most bytes of a cursor; one of a prefix over all groups is far shorter.
@@ -65,6 +70,18 @@ pub(super) fn token(number: u64) -> Checked<Token> {
         )));
     }
     Ok(Revision(number))
+}
+
+/// Holds of a session that are to be looked for.
+pub(super) fn holds(session: SessionId, holds: Vec<v1::Hold>) -> Checked<Vec<Hold>> {
+    if holds.len() > MAX_LOCATED {
+        return Err(ApiError::invalid(format!(
+            "the request names {} holds; at most {MAX_LOCATED} can be looked for at once",
+            holds.len()
+        )));
+    }
+    let checked = |hold: v1::Hold| Ok(Hold { session, name: name(hold.name)?, token: token(hold.token)? });
+    holds.into_iter().map(checked).collect()
 }
 
 pub(super) fn ttl_ms(ttl_ms: u64) -> Checked<u64> {

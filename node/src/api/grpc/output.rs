@@ -4,12 +4,18 @@ use std::collections::HashMap;
 
 use holdfast_locktable::{metadata::Metadata, outcome::CancelOutcome};
 use holdfast_partitioner::{GroupId, PartitionMap, Rule, Table};
-use holdfast_proto::v1;
+use holdfast_proto::v1::{self, place::State};
 
-use crate::endpoint::types::{
-    AuditEntry, Granted, GroupView, HistoryView, HolderView, KeepaliveAck, LeaderView, LeaseState,
-    LockDetail, LockPage, LockView, MemberView, SessionInfo, SessionLock, SessionPage, SnapshotView,
-    StatusView, VoterView, WaiterView, WatchEvent,
+use crate::{
+    endpoint::{
+        locate::Located,
+        types::{
+            AuditEntry, Granted, GroupView, HistoryView, HolderView, KeepaliveAck, LeaderView, LeaseState,
+            LockDetail, LockPage, LockView, MemberView, SessionInfo, SessionLock, SessionPage, SnapshotView,
+            StatusView, VoterView, WaiterView, WatchEvent,
+        },
+    },
+    group::read::removal_text,
 };
 
 pub(super) fn all<A, B: From<A>>(items: Vec<A>) -> Vec<B> {
@@ -35,7 +41,11 @@ impl From<KeepaliveAck> for v1::KeepaliveAck {
         let groups = ack
             .groups
             .into_iter()
-            .map(|lease| v1::GroupLease { group: lease.group.0, state: line(lease.state).into() })
+            .map(|lease| v1::GroupLease {
+                group: lease.group.0,
+                state: line(lease.state).into(),
+                epoch: lease.epoch.0,
+            })
             .collect();
         Self { ttl_ms: ack.ttl_ms, groups }
     }
@@ -43,7 +53,20 @@ impl From<KeepaliveAck> for v1::KeepaliveAck {
 
 impl From<Granted> for v1::Granted {
     fn from(granted: Granted) -> Self {
-        Self { token: granted.token.0, group: granted.group.0 }
+        Self { token: granted.token.0, group: granted.group.0, epoch: granted.epoch.0 }
+    }
+}
+
+impl From<Located> for v1::Place {
+    fn from(located: Located) -> Self {
+        let of = |state: State| Self { state: state.into(), group: 0, epoch: 0, what: String::new() };
+        match located {
+            Located::Stands { group, epoch } => Self { group: group.0, epoch: epoch.0, ..of(State::Stands) },
+            Located::Ended(reason) => {
+                Self { what: reason.map_or("", removal_text).to_owned(), ..of(State::Ended) }
+            }
+            Located::Unknown => of(State::Unknown),
+        }
     }
 }
 

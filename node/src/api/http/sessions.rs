@@ -79,7 +79,8 @@ impl From<SessionOpened> for SessionAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeepaliveAnswer {
     ttl_ms: u64,
-    /// One line per lock group: a lock's own deadline moves only with its own group's renewal.
+    /// One line per lock group: a lock's own deadline moves only with the renewal of the group that granted it. That counts
+    /// also for a lock that has moved to another group since.
     groups: Vec<GroupLeaseJson>,
 }
 
@@ -96,7 +97,7 @@ pub(crate) struct GroupLeaseJson {
 pub(crate) enum LeaseStateJson {
     /// Renewed for a full TTL.
     Renewed,
-    /// Not known there: it holds nothing in this group.
+    /// Not known there: it holds nothing in this group, though locks may have moved from there to another one.
     Unknown,
     /// It has ended, or is being ended.
     Lost,

@@ -56,6 +56,22 @@ pub(super) async fn keepalives(endpoint: Endpoint, outbox: Outbox, asked: Vec<(S
     Done::Ended(ended)
 }
 
+/// Looks for holds of several sessions together, each under the sequence of its own request.
+pub(super) async fn locate(
+    endpoint: Endpoint,
+    outbox: Outbox,
+    asked: Vec<(SessionId, u64, Vec<Hold>)>,
+) -> Done {
+    let holds: Vec<Hold> = asked.iter().flat_map(|(.., holds)| holds.iter().cloned()).collect();
+    let mut places = endpoint.locate(&holds).await.into_iter();
+    let responses = asked.into_iter().map(|(session, sequence, holds)| {
+        let places = places.by_ref().take(holds.len()).map(v1::Place::from).collect();
+        response(session.get(), sequence, Answer::Located(v1::Located { places }))
+    });
+    outbox.send_all(responses.collect()).await;
+    Done::Located(holds.len())
+}
+
 /// What every request of one session needs.
 #[derive(Clone)]
 pub(super) struct Calls {
@@ -84,7 +100,7 @@ impl Calls {
         let hold = match answer {
             Ok((name, granted)) => {
                 self.answer(sequence, Ok(Answer::Granted(granted.into()))).await;
-                Some(Hold { session: self.session, name, token: granted.token })
+                Some((Hold { session: self.session, name, token: granted.token }, granted.epoch))
             }
             Err(error) => {
                 self.answer(sequence, Err(error)).await;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use holdfast_locktable::{command::SessionEndReason, event::Removal, name::NameKind};
+use holdfast_partitioner::MapEpoch;
 use holdfast_proto::v1::{self, session_response::Body as Answer};
 use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
@@ -23,18 +24,26 @@ use crate::{
 
 /// How long a hold lasts before it is followed. Well below the second within which its end is told.
 const QUIET: Duration = Duration::from_millis(500);
-/// Pause before a hold is followed that could not be.
-const RETRY: Duration = Duration::from_millis(500);
+/// Pause before a hold is followed that could not be: its range is on its way as a rule, and there in a moment.
+const RETRY: Duration = Duration::from_millis(200);
 /// Most holds of one stream that are followed; the ends of more show only in keepalives.
 const MAX_FOLLOWED: usize = 131_072;
+
+/// What is known of one hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    /// The time from which on it is followed.
+    at: Instant,
+    /// The last map epoch under which it stood somewhere.
+    epoch: MapEpoch,
+}
 
 /// The holds of one stream's sessions. Dropping it ends the interest in them.
 pub(super) struct Holds {
     endpoint: Endpoint,
     listener: Listener,
     news: UnboundedReceiver<HoldNews>,
-    /// Each with the time from which on it is followed.
-    known: BTreeMap<Hold, Instant>,
+    known: BTreeMap<Hold, Known>,
     /// Holds that are not followed yet, about in the order of their time. Those that have ended since are still in it.
     young: VecDeque<(Instant, Hold)>,
     tasks: JoinSet<()>,
@@ -47,18 +56,18 @@ impl Holds {
         Self { endpoint, listener, news, known, young, tasks: JoinSet::new() }
     }
 
-    /// A hold began now: it is followed once it has lasted for [`QUIET`].
-    pub(super) fn began(&mut self, hold: Hold) {
+    /// A hold began now, under this map epoch or a later one: it is followed once it has lasted for [`QUIET`].
+    pub(super) fn began(&mut self, hold: Hold, epoch: MapEpoch) {
         let at = Instant::now() + QUIET;
-        if self.learn(&hold, at) {
+        if self.learn(&hold, Known { at, epoch }) {
             self.young.push_back((at, hold));
         }
     }
 
-    /// A hold goes on that began some time ago: it is followed from now on.
-    pub(super) fn resumed(&mut self, hold: Hold) {
+    /// A hold goes on that stood somewhere under this map epoch: it is followed from now on.
+    pub(super) fn resumed(&mut self, hold: Hold, epoch: MapEpoch) {
         let at = Instant::now();
-        if self.learn(&hold, at) {
+        if self.learn(&hold, Known { at, epoch }) {
             self.young.push_front((at, hold));
         }
     }
@@ -68,10 +77,10 @@ impl Holds {
         self.known.remove(hold);
     }
 
-    fn learn(&mut self, hold: &Hold, at: Instant) -> bool {
+    fn learn(&mut self, hold: &Hold, known: Known) -> bool {
         let new = self.known.len() < MAX_FOLLOWED && !self.known.contains_key(hold);
         if new {
-            self.known.insert(hold.clone(), at);
+            self.known.insert(hold.clone(), known);
         }
         new
     }
@@ -85,8 +94,11 @@ impl Holds {
                 Some(news) = self.news.recv() => match news {
                     HoldNews::Ended { hold, reason } if self.known.remove(&hold).is_some() => return (hold, reason),
                     HoldNews::Ended { .. } => {}
-                    HoldNews::LookAgain(hold) if self.known.remove(&hold).is_some() => self.resumed(hold),
-                    HoldNews::LookAgain(_) => {}
+                    HoldNews::LookAgain { hold, epoch } => {
+                        if let Some(known) = self.known.remove(&hold) {
+                            self.resumed(hold, known.epoch.max(epoch));
+                        }
+                    }
                 },
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => self.follow_grown(),
             }
@@ -98,8 +110,8 @@ impl Holds {
         let mut grown = Vec::new();
         while let Some((at, hold)) = self.young.pop_front_if(|(at, _)| *at <= now) {
             // One that has ended, or was released and taken anew, is none of this entry's business.
-            if self.known.get(&hold) == Some(&at) {
-                grown.push(hold);
+            if let Some(known) = self.known.get(&hold).filter(|known| known.at == at) {
+                grown.push((hold, known.epoch));
             }
         }
         if self.young.is_empty() {
@@ -114,13 +126,13 @@ impl Holds {
     }
 }
 
-async fn follow(endpoint: Endpoint, mut holds: Vec<Hold>, listener: Listener) {
+async fn follow(endpoint: Endpoint, mut holds: Vec<(Hold, MapEpoch)>, listener: Listener) {
     loop {
         let mut again = Vec::new();
-        for hold in holds {
-            if let Err(error) = endpoint.follow_hold(&hold, &listener).await {
+        for (hold, epoch) in holds {
+            if let Err(error) = endpoint.follow_hold(&hold, epoch, &listener).await {
                 tracing::debug!(name = ?hold.name, %error, "a hold is followed later");
-                again.push(hold);
+                again.push((hold, epoch));
             }
         }
         if again.is_empty() {

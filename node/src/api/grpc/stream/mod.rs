@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use futures::Stream;
 use holdfast_locktable::{event::Removal, ids::SessionId};
+use holdfast_partitioner::MapEpoch;
 use holdfast_proto::v1::{self, session_request::Body as Ask, session_response::Body as Answer};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,8 @@ use crate::{
 
 /// Most sessions of one stream.
 const MAX_SESSIONS: usize = 65_536;
+/// Most holds of one stream that are being looked for; more are `overloaded`.
+const MAX_LOCATING: usize = 131_072;
 /// Most sessions of one stream that are being opened; more are `overloaded`.
 const MAX_OPENINGS: usize = 1_024;
 
@@ -63,8 +66,10 @@ enum Done {
     Opened { sequence: u64, opened: Result<SessionOpened, ApiError> },
     /// These sessions have ended: of those that were renewed, or the one that was closed.
     Ended(Vec<SessionId>),
-    /// An acquire, with the hold it gave.
-    Acquire { session: SessionId, sequence: u64, hold: Option<Hold> },
+    /// An acquire, with the hold it gave and the map epoch before that.
+    Acquire { session: SessionId, sequence: u64, hold: Option<(Hold, MapEpoch)> },
+    /// So many holds were looked for.
+    Located(usize),
     /// A release that ended a hold.
     Released(Hold),
     /// Anything else of a session.
@@ -76,6 +81,7 @@ struct SessionStream {
     outbox: Outbox,
     tasks: JoinSet<Done>,
     openings: usize,
+    locating: usize,
     sessions: BTreeMap<SessionId, CarriedSession>,
     holds: Holds,
 }
@@ -83,7 +89,15 @@ struct SessionStream {
 impl SessionStream {
     fn new(endpoint: Endpoint, outbox: Outbox) -> Self {
         let (tasks, sessions) = (JoinSet::new(), BTreeMap::new());
-        Self { holds: Holds::new(endpoint.clone()), endpoint, outbox, tasks, openings: 0, sessions }
+        Self {
+            holds: Holds::new(endpoint.clone()),
+            endpoint,
+            outbox,
+            tasks,
+            openings: 0,
+            locating: 0,
+            sessions,
+        }
     }
 
     async fn serve(&mut self, inbox: &mut Streaming<v1::SessionRequests>) {
@@ -119,10 +133,11 @@ impl SessionStream {
                 if let Some(carried) = self.sessions.get_mut(&session) {
                     carried.acquire_done(sequence);
                 }
-                if let Some(hold) = hold {
-                    self.holds.began(hold);
+                if let Some((hold, epoch)) = hold {
+                    self.holds.began(hold, epoch);
                 }
             }
+            Done::Located(count) => self.locating -= count,
             Done::Released(hold) => {
                 self.holds.forget(&hold);
                 self.call_done(hold.session);
@@ -158,13 +173,16 @@ impl SessionStream {
     }
 
     async fn take_all(&mut self, requests: Vec<v1::SessionRequest>) {
-        let mut keepalives = Vec::new();
+        let (mut keepalives, mut locates) = (Vec::new(), Vec::new());
         for request in requests {
             let (session, sequence) = (request.session, request.sequence);
             let taken = match request.body {
                 Some(Ask::Open(open)) => self.take_open(session, sequence, open),
                 Some(Ask::Resume(resume)) => self.take_resume(session, sequence, resume).await,
                 Some(Ask::Keepalive(_)) => self.carried(session).map(|id| keepalives.push((id, sequence))),
+                Some(Ask::Locate(locate)) => {
+                    self.take_locate(session, locate).map(|(id, holds)| locates.push((id, sequence, holds)))
+                }
                 Some(ask) => self.take(session, sequence, ask),
                 None => Err(ApiError::invalid("the request is empty")),
             };
@@ -175,12 +193,27 @@ impl SessionStream {
         if !keepalives.is_empty() {
             self.tasks.spawn(calls::keepalives(self.endpoint.clone(), self.outbox.clone(), keepalives));
         }
+        if !locates.is_empty() {
+            self.tasks.spawn(calls::locate(self.endpoint.clone(), self.outbox.clone(), locates));
+        }
     }
 
     /// The id of a session that this stream carries.
     fn carried(&self, session: u64) -> Result<SessionId, ApiError> {
         let id = input::session(session)?;
         if self.sessions.contains_key(&id) { Ok(id) } else { Err(not_carried(id)) }
+    }
+
+    /// The holds that are to be looked for.
+    fn take_locate(&mut self, session: u64, locate: v1::Locate) -> Result<(SessionId, Vec<Hold>), ApiError> {
+        let id = self.carried(session)?;
+        let holds = input::holds(id, locate.holds)?;
+        if self.locating + holds.len() > MAX_LOCATING {
+            let text = format!("{MAX_LOCATING} holds of the stream are being looked for; wait for answers");
+            return Err(ApiError::new(ErrorCode::Overloaded, text));
+        }
+        self.locating += holds.len();
+        Ok((id, holds))
     }
 
     fn check_room(&self) -> Result<(), ApiError> {
@@ -216,7 +249,7 @@ impl SessionStream {
         for hold in resume.holds {
             // A hold that cannot exist cannot end either.
             if let (Ok(name), Ok(token)) = (input::name(hold.name), input::token(hold.token)) {
-                self.holds.resumed(Hold { session: id, name, token });
+                self.holds.resumed(Hold { session: id, name, token }, MapEpoch(hold.epoch));
             }
         }
         self.outbox.send(session, sequence, Answer::Resumed(v1::Resumed {})).await;

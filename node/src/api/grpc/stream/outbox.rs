@@ -11,6 +11,8 @@ use crate::endpoint::ApiError;
 const QUEUE: usize = 256;
 /// Most answers in one message: with the longest error text well below what a client takes.
 const MAX_BATCH: usize = 1_024;
+/// So many places of holds weigh as much as one answer.
+const PLACES_PER_ANSWER: usize = 32;
 
 type Item = Result<Vec<v1::SessionResponse>, Status>;
 
@@ -41,16 +43,31 @@ fn gather(
         Ok(responses) => responses,
         Err(status) => return (Err(status), None),
     };
-    let mut kept = None;
+    let (mut kept, mut weight) = (None, weight_of(&responses));
     while kept.is_none()
         && let Ok(next) = answers.try_recv()
     {
         match next {
-            Ok(more) if responses.len() + more.len() <= MAX_BATCH => responses.extend(more),
+            Ok(more) if weight + weight_of(&more) <= MAX_BATCH => {
+                weight += weight_of(&more);
+                responses.extend(more);
+            }
             other => kept = Some(other),
         }
     }
     (Ok(v1::SessionResponses { responses }), kept)
+}
+
+/// How many plain answers these are as large as.
+fn weight_of(responses: &[v1::SessionResponse]) -> usize {
+    responses.iter().map(weight).sum()
+}
+
+fn weight(response: &v1::SessionResponse) -> usize {
+    match &response.body {
+        Some(Answer::Located(located)) => 1 + located.places.len() / PLACES_PER_ANSWER,
+        Some(_) | None => 1,
+    }
 }
 
 /// One answer to a request of a session, or with sequence 0 a notification.
@@ -71,7 +88,15 @@ impl Outbox {
     /// Sends answers together.
     pub(super) async fn send_all(&self, mut responses: Vec<v1::SessionResponse>) {
         while !responses.is_empty() {
-            let rest = responses.split_off(responses.len().min(MAX_BATCH));
+            let mut room = MAX_BATCH;
+            let fits = responses.iter().take_while(|response| {
+                let weight = weight(response);
+                let fits = weight <= room;
+                room = room.saturating_sub(weight);
+                fits
+            });
+            // One is always sent, however large.
+            let rest = responses.split_off(fits.count().max(1));
             // As above.
             let _ = self.0.send(Ok(responses)).await;
             responses = rest;

@@ -90,7 +90,7 @@ impl UnderWay {
             Ask::Close(_) => {
                 tasks.spawn(calls.close(sequence));
             }
-            Ask::Open(_) | Ask::Resume(_) | Ask::Keepalive(_) => {
+            Ask::Open(_) | Ask::Resume(_) | Ask::Keepalive(_) | Ask::Locate(_) => {
                 return Err(ApiError::new(ErrorCode::Internal, "the stream itself answers this request"));
             }
         }

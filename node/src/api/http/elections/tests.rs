@@ -7,7 +7,7 @@ use holdfast_locktable::{
     metadata::Metadata,
     name::Name,
 };
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, MapEpoch};
 use serde_json::json;
 
 use super::{
@@ -39,7 +39,11 @@ fn a_candidate_stands_in_the_election_and_not_in_the_lock_of_the_same_name() {
 #[test]
 fn campaigns_proclamations_and_resignations_are_answered() {
     let name = Name::election("db").unwrap();
-    let grant = GrantAnswer::new(&name, session(), Granted { token: Revision(9), group: GroupId(1) });
+    let grant = GrantAnswer::new(
+        &name,
+        session(),
+        Granted { token: Revision(9), group: GroupId(1), epoch: MapEpoch::FIRST },
+    );
     let expected = json!({ "name": "db", "token": 9, "session": "2f", "group": 1 });
     assert_answer(("post", "/v1/elections/campaign"), 200, grant, &expected);
     let proclaimed = ProclaimAnswer { proclaimed: true };

@@ -8,7 +8,7 @@ use holdfast_locktable::{
     name::Name,
     outcome::CancelOutcome,
 };
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, MapEpoch};
 use serde_json::{Value, json};
 
 use super::{
@@ -57,7 +57,11 @@ fn held_json() -> Value {
 #[test]
 fn a_grant_shows_name_token_session_and_group() {
     let name = Name::lock("jobs/x").unwrap();
-    let answer = GrantAnswer::new(&name, session(0x2f), Granted { token: Revision(42), group: GroupId(3) });
+    let answer = GrantAnswer::new(
+        &name,
+        session(0x2f),
+        Granted { token: Revision(42), group: GroupId(3), epoch: MapEpoch::FIRST },
+    );
     let expected = json!({ "name": "jobs/x", "token": 42, "session": "2f", "group": 3 });
     assert_answer(("post", "/v1/locks/acquire"), 200, answer, &expected);
 }

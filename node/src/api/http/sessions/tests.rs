@@ -1,6 +1,7 @@
 //! The golden forms of what sessions answer.
 
 use holdfast_locktable::{ids::Revision, metadata::Metadata};
+use holdfast_partitioner::MapEpoch;
 use serde_json::json;
 
 use super::*;
@@ -20,7 +21,10 @@ fn an_opened_session_shows_its_id_in_hex() {
 #[test]
 fn a_keepalive_lists_groups_one_by_one() {
     let states = [LeaseState::Renewed, LeaseState::Unknown, LeaseState::Lost, LeaseState::Unavailable];
-    let groups = (1..).zip(states).map(|(n, state)| GroupLease { group: GroupId(n), state }).collect();
+    let groups = (1..)
+        .zip(states)
+        .map(|(n, state)| GroupLease { group: GroupId(n), state, epoch: MapEpoch::FIRST })
+        .collect();
     let expected = json!({
         "ttl_ms": 10_000,
         "groups": [
