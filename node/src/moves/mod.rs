@@ -13,7 +13,10 @@ mod carry;
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_locktable::ids::{MoveNumber, Term};
+use holdfast_locktable::{
+    ids::{MoveNumber, Term},
+    mutant,
+};
 use holdfast_partitioner::change::Moved;
 use tokio::sync::Notify;
 
@@ -64,7 +67,7 @@ impl Mover {
         let mut attempt = 0;
         loop {
             leadership.borrow_and_update();
-            let term = self.meta.leads_in();
+            let term = self.meta.leads_in().or(mutant!("two-drivers").then_some(Term(1)));
             let change = term.and_then(|_| self.meta.changes().under_way);
             let (Some(term), Some(change)) = (term, change) else {
                 tokio::select! {

@@ -5,6 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,31 +14,44 @@ use serde_json::{Value, json};
 use crate::{
     harness,
     support::{
-        SOON, Wait, World, form, ms,
+        S, SOON, Wait, World, form,
+        http::Session as Http,
+        ms,
         native::{Native, Session},
         s,
-        wait::{eventually, pause},
+        wait::{eventually, let_pass, pause},
     },
 };
 
-/// Begins a change of the partition map and waits for its end. Answers how many ranges moved.
-fn change(world: &World, change: &Value) -> usize {
-    let member = world.numbers().next().unwrap();
+/// Begins a change of the partition map, at any member that answers. Answers its number, and how many ranges move.
+fn begin(world: &World, change: &Value) -> (u64, usize) {
+    let body = json!({"change": change, "reason": "a test"});
+    let mut members = world.numbers().cycle();
     let begun = eventually("a change is begun", SOON, || {
-        let body = json!({"change": change, "reason": "a test"});
+        let member = members.next()?;
         let answer = harness::post(&format!("{}/v1/partitions/change", world.http(member)), &body);
-        assert!(matches!(answer.status, 202 | 503), "{}", answer.body);
+        assert!(matches!(answer.status, 0 | 202 | 503), "{}", answer.body);
         (answer.status == 202).then_some(answer.body)
     });
-    let number = begun["number"].as_u64().unwrap();
-    let url = format!("{}/v1/partitions/changes", world.http(member));
+    (begun["number"].as_u64().unwrap(), begun["steps"].as_array().unwrap().len())
+}
+
+/// Waits for the end of a change: how it ended.
+fn end(world: &World, number: u64) -> String {
+    let mut members = world.numbers().cycle();
     let over = eventually("a change is over", 3 * SOON, || {
+        let url = format!("{}/v1/partitions/changes", world.http(members.next()?));
         let changes = harness::get(&url).body;
-        let past = changes["past"].as_array()?;
-        past.iter().find(|past| past["number"] == number).cloned()
+        changes["past"].as_array()?.iter().find(|past| past["number"] == number).cloned()
     });
-    assert_eq!(over["end"]["how"], "done", "{over}");
-    begun["steps"].as_array().unwrap().len()
+    over["end"]["how"].as_str().unwrap().to_owned()
+}
+
+/// Carries a change out to its end. Answers how many ranges moved.
+fn change(world: &World, change: &Value) -> usize {
+    let (number, moved) = begin(world, change);
+    assert_eq!(end(world, number), "done");
+    moved
 }
 
 /// Split over all groups, together again elsewhere, and so on, for so long. Answers how many ranges moved.
@@ -104,5 +118,125 @@ async fn nobody_notices_that_a_prefix_moves_under_contention() {
     let (p99, worst) = (took[took.len() * 99 / 100], took[took.len() - 1]);
     println!("moves: {moved} ranges moved under {} releases: p99 {p99:?}, worst {worst:?}", took.len());
     assert!(moved > 0 && !took.is_empty());
+    world.judge();
+}
+
+/// Who is hit while a range moves.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Source,
+    Destination,
+    /// The leader of the meta group, which drives the move.
+    Driver,
+    /// A member that leads none of them, if there is one.
+    Bystander,
+}
+
+impl Role {
+    fn member(self, world: &World, from: u64, to: u64) -> Option<u16> {
+        let (source, destination, driver) = (world.leader(from)?, world.leader(to)?, world.leader(0)?);
+        match self {
+            Self::Source => Some(source),
+            Self::Destination => Some(destination),
+            Self::Driver => Some(driver),
+            Self::Bystander => {
+                let leads = [source, destination, driver];
+                world.numbers().find(|member| !leads.contains(member)).or(Some(driver))
+            }
+        }
+    }
+}
+
+/// Takes one lock of a few after the other at any member, however often it must be asked for.
+fn insist(session: &Http, members: &[String], names: u64, first: u64, over: &AtomicBool) {
+    for turn in first.. {
+        if over.load(Ordering::Relaxed) {
+            return;
+        }
+        let name = format!("hit/{}", turn % names);
+        let token = session.acquire_for_good(&name, Wait::AtMost(60_000_000_000), members).token();
+        session.release_for_good(&name, token, members);
+    }
+}
+
+#[test]
+fn whoever_takes_part_in_a_move_may_die_or_sleep() {
+    let world = World::start();
+    let members: Vec<String> = world.numbers().map(|member| world.http(member)).collect();
+    change(&world, &json!({"action": "move", "prefix": "hit/", "to": 1}));
+    let over = AtomicBool::new(false);
+    let sessions: Vec<Http> = (0..6).map(|i| world.client(i % 3 + 1).open(s(60))).collect();
+    let _live: Vec<_> = sessions.iter().map(|session| session.keep(members.clone())).collect();
+    let pairs = [
+        (Role::Source, true, 0),
+        (Role::Destination, false, 15),
+        (Role::Driver, true, 30),
+        (Role::Source, false, 45),
+        (Role::Destination, true, 5),
+        (Role::Driver, false, 20),
+        (Role::Bystander, true, 10),
+        (Role::Source, true, 60),
+    ];
+    thread::scope(|scope| {
+        for (i, session) in sessions.iter().enumerate() {
+            let (members, over) = (&members, &over);
+            scope.spawn(move || insist(session, members, 3, i as u64, over));
+        }
+        for (round, (role, dies, after_ms)) in
+            (0..form(1, 10)).flat_map(|round| pairs.map(|pair| (round, pair)))
+        {
+            let (from, to) = (world.group_of("hit/0"), 3 - world.group_of("hit/0"));
+            let hit = eventually("all groups have leaders", SOON, || role.member(&world, from, to));
+            let (number, _) = begin(&world, &json!({"action": "move", "prefix": "hit/", "to": to}));
+            let_pass(ms(after_ms + round * 7));
+            if dies {
+                world.kill(hit).unwrap()
+            } else {
+                world.pause(hit).unwrap()
+            }
+            let_pass(s(2));
+            if dies {
+                world.start_member(hit).unwrap()
+            } else {
+                world.resume(hit).unwrap()
+            }
+            let how = end(&world, number);
+            world.wait_ready().unwrap();
+            let now = world.group_of("hit/0");
+            println!("{role:?} {} {after_ms} ms into a move: {how}", if dies { "killed" } else { "paused" });
+            assert_eq!(now, if how == "done" { to } else { from }, "{how}");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    world.judge_with_failovers(s(60));
+}
+
+#[test]
+fn a_session_that_dies_while_its_range_moves_frees_its_lock_once_and_in_time() {
+    let world = World::start();
+    let ttl = s(3);
+    change(&world, &json!({"action": "move", "prefix": "dying/", "to": 1}));
+    let heir = world.client(1).open(s(60));
+    let _live = heir.keep(vec![world.http(1)]);
+    let mut last = 0;
+    for round in 0..form(4, 40) {
+        let dying = world.client(2).open(ttl);
+        let token = dying.wait("dying/a", s(20)).token();
+        assert!(token > last);
+        let died = Instant::now();
+        dying.falls_silent();
+        // Some of them die in the middle of the moves that go on, some before.
+        thread::scope(|scope| {
+            let granted = scope.spawn(|| heir.wait("dying/a", s(30)).token());
+            while died.elapsed() < ttl + S {
+                let to = 3 - world.group_of("dying/a");
+                change(&world, &json!({"action": "move", "prefix": "dying/", "to": to}));
+                let_pass(ms(20 * (round % 4)));
+            }
+            last = granted.join().unwrap();
+        });
+        assert!(last > token);
+        heir.release("dying/a", last).expect(200);
+    }
     world.judge();
 }

@@ -9,6 +9,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use holdfast_mutants::mutant;
+
 use super::ledger::GroupAnswer;
 use crate::{clock::Moment, state::HoldState};
 
@@ -147,7 +149,8 @@ impl Leases {
                 if self.leases.range(place.onwards()).next().is_none() {
                     self.arrived(place, sent, now);
                 }
-                for (_, lease) in self.leases.range_mut(place.onwards()) {
+                let first = if mutant!("acknowledged-where-it-was") { 0 } else { place.epoch };
+                for (_, lease) in self.leases.range_mut(Place { epoch: first, ..place }.onwards()) {
                     lease.since = lease.since.max(sent);
                 }
             }

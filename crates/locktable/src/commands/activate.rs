@@ -12,6 +12,7 @@ use crate::{
     event::{Fact, Removal},
     ids::{SessionEpoch, SessionId},
     moved::{MovedLease, MovedSession},
+    mutant,
     outcome::{Outcome, Rejection},
     table::{Absent, Arriving, Changes, Incoming, LockTable, Requests, Role, Session},
 };
@@ -31,7 +32,8 @@ pub(crate) fn apply(
         .filter(|incoming| incoming.digest == activate.digest)
         .and_then(|incoming| incoming.complete)
         .ok_or(Rejection::NotPrepared)?;
-    let revision = table.state.revision.max(sealed_at);
+    let raised = table.state.revision.max(sealed_at);
+    let revision = if mutant!("token-not-raised-by-a-move") { table.state.revision } else { raised };
     let write = revision.next().ok_or(Rejection::CounterFull)?;
     let Some(incoming) = table.state.moves.incoming.take() else { return Err(Rejection::NotPrepared) };
 
@@ -142,6 +144,9 @@ fn open(
     requests: Requests,
     expired: bool,
 ) {
+    if mutant!("session-lost-by-a-move") {
+        return;
+    }
     let told = table.state.tombstones.remove(&(session, epoch));
     let ours = lease.home == table.state.group;
     let (ttl_ms, left_ms) = (lease.ttl_ms, lease.left_ms.min(lease.ttl_ms));

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use holdfast_node::meta::MetaTable;
 use holdfast_partitioner::GroupId;
 
 use crate::cluster::Cluster;
@@ -33,6 +34,9 @@ pub fn at_rest(cluster: &Cluster) -> Result<(), String> {
         if let Some(change) = moving.flatten() {
             return Err(format!("change {change} of the partition map is under way on member {member}"));
         }
+        if let Some(group) = meta.with_meta(|table, _| other_than_the_map(cluster, table)).flatten() {
+            return Err(format!("group {group} has other ranges than the map of member {member} says"));
+        }
     }
     for group in cluster.groups() {
         let applied: BTreeSet<u64> =
@@ -42,4 +46,15 @@ pub fn at_rest(cluster: &Cluster) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A group of which some member has not what the map says.
+fn other_than_the_map(cluster: &Cluster, meta: &MetaTable) -> Option<GroupId> {
+    let (map, mut other) = (meta.map()?, None);
+    cluster.each_table(|group, _, table, _| {
+        if !table.owns_exactly(&map.ranges_of(group)) {
+            other = Some(group);
+        }
+    });
+    other
 }
