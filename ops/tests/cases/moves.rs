@@ -26,7 +26,7 @@ use crate::{
 /// Begins a change of the partition map, at any member that answers. Answers its number, and how many ranges move.
 fn begin(world: &World, change: &Value) -> (u64, usize) {
     let body = json!({"change": change, "reason": "a test"});
-    let mut members = world.numbers().cycle();
+    let mut members = world.numbers().collect::<Vec<_>>().into_iter().cycle();
     let begun = eventually("a change is begun", SOON, || {
         let member = members.next()?;
         let answer = harness::post(&format!("{}/v1/partitions/change", world.http(member)), &body);
@@ -38,7 +38,7 @@ fn begin(world: &World, change: &Value) -> (u64, usize) {
 
 /// Waits for the end of a change: how it ended.
 fn end(world: &World, number: u64) -> String {
-    let mut members = world.numbers().cycle();
+    let mut members = world.numbers().collect::<Vec<_>>().into_iter().cycle();
     let over = eventually("a change is over", 3 * SOON, || {
         let url = format!("{}/v1/partitions/changes", world.http(members.next()?));
         let changes = harness::get(&url).body;
