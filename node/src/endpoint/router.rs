@@ -240,8 +240,11 @@ impl Router {
             }
             if elsewhere(&error) {
                 self.inner.instruments.service.redirected(Redirect::Moved);
-                // Whichever comes first, the next look decides.
-                let _ = tokio::time::timeout(RETRY, map.changed()).await;
+                // Whichever comes first, the next look decides. A map that will never change, as the member goes down, is not
+                // asked again at once.
+                if let Ok(Err(_)) = tokio::time::timeout(RETRY, map.changed()).await {
+                    tokio::time::sleep(RETRY).await;
+                }
             } else {
                 self.inner.instruments.service.redirected(Redirect::NotLeader);
                 self.pause(group).await;

@@ -54,6 +54,13 @@ fn change(world: &World, change: &Value) -> usize {
     moved
 }
 
+/// Sees to it that a lock is in a group.
+fn bring(world: &World, lock: &str, prefix: &str, to: u64) {
+    if world.group_of(lock) != to {
+        change(world, &json!({"action": "move", "prefix": prefix, "to": to}));
+    }
+}
+
 /// Split over all groups, together again elsewhere, and so on, for so long. Answers how many ranges moved.
 fn move_about(world: &World, prefix: &str, length: Duration) -> usize {
     let began = Instant::now();
@@ -163,7 +170,7 @@ fn insist(session: &Http, members: &[String], names: u64, first: u64, over: &Ato
 fn whoever_takes_part_in_a_move_may_die_or_sleep() {
     let world = World::start();
     let members: Vec<String> = world.numbers().map(|member| world.http(member)).collect();
-    change(&world, &json!({"action": "move", "prefix": "hit/", "to": 1}));
+    bring(&world, "hit/0", "hit/", 1);
     let over = AtomicBool::new(false);
     let sessions: Vec<Http> = (0..6).map(|i| world.client(i % 3 + 1).open(s(60))).collect();
     let _live: Vec<_> = sessions.iter().map(|session| session.keep(members.clone())).collect();
@@ -215,7 +222,7 @@ fn whoever_takes_part_in_a_move_may_die_or_sleep() {
 fn a_session_that_dies_while_its_range_moves_frees_its_lock_once_and_in_time() {
     let world = World::start();
     let ttl = s(3);
-    change(&world, &json!({"action": "move", "prefix": "dying/", "to": 1}));
+    bring(&world, "dying/a", "dying/", 1);
     let heir = world.client(1).open(s(60));
     let _live = heir.keep(vec![world.http(1)]);
     let mut last = 0;

@@ -100,8 +100,11 @@ impl Endpoint {
             if now.is_some_and(|now| self.parts.router.groups().all(|group| agrees(group, &now))) {
                 return;
             }
-            // Whichever comes first, the next look decides.
-            let _ = tokio::time::timeout(LOOK_EVERY, map.changed()).await;
+            // Whichever comes first, the next look decides. A map that will never change, as the member goes down, is not
+            // asked again at once.
+            if let Ok(Err(_)) = tokio::time::timeout(LOOK_EVERY, map.changed()).await {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
         }
     }
 
