@@ -1,7 +1,9 @@
 //! Sends a verb to the leader of its group, wherever that is, and tries again while that can help.
 //!
 //! The only place that retries between members. Whether a repeat is harmless is a property of the verb; ids in it make it
-//! so. Knows no surface.
+//! so ([`verbs`]). Knows no surface.
+
+mod verbs;
 
 use std::{
     collections::BTreeMap,
@@ -12,18 +14,14 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use holdfast_locktable::{
-    command::{CancelReason, IfGranted, Wait},
-    ids::SessionId,
-    name::Name,
-    outcome::{CancelOutcome, Rejection},
-};
+use holdfast_locktable::{ids::SessionId, name::Name, outcome::CancelOutcome};
 use holdfast_partitioner::{GroupId, MapEpoch};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use self::verbs::{elsewhere, end_of_acquire, leaves_no_record, repeatable};
 use crate::{
-    endpoint::{MapWatch, types::AcquireRequest},
+    endpoint::MapWatch,
     group::{
         Group,
         call::{GroupAnswer, GroupCall, GroupResult},
@@ -208,11 +206,11 @@ impl Router {
     ) -> (GroupId, GroupResult) {
         let started = Instant::now();
         let mut map = self.inner.map.clone();
-        let mut missed_since: Option<Instant> = None;
+        let mut missed_since: Option<(Instant, MapEpoch)> = None;
         let mut slow_answers = 0;
         loop {
             let asked = Instant::now();
-            let group = target.group(&mut map);
+            let (group, epoch) = target.group(&mut map);
             let error = match self.call_once(group, call.after(started.elapsed())).await {
                 Err(GroupError::Unknown) if repeatable(&call) => {
                     *may_be_done = true;
@@ -229,12 +227,17 @@ impl Router {
                 Err(error) if elsewhere(&error) => error,
                 result => return (group, result),
             };
-            // A leader that worked on the call for a while was there until now.
+            // A leader that worked on the call for a while was there until now, and a name that moves again and again is not
+            // missed.
             let since = match missed_since {
-                Some(since) if asked.elapsed() < self.inner.patience => since,
+                Some((since, missed))
+                    if asked.elapsed() < self.inner.patience && (missed == epoch || !elsewhere(&error)) =>
+                {
+                    since
+                }
                 Some(_) | None => self.quiet_since(group).unwrap_or_else(Instant::now),
             };
-            missed_since = Some(since);
+            missed_since = Some((since, epoch));
             if since.elapsed() >= self.inner.patience {
                 return (group, Err(error));
             }
@@ -372,70 +375,16 @@ impl Router {
 }
 
 impl Target<'_> {
-    /// The group to ask now; where there is no map yet, one that leads nothing.
-    fn group(&self, map: &mut MapWatch) -> GroupId {
+    /// The group to ask now, and by which map; where there is no map yet, a group that leads nothing.
+    fn group(&self, map: &mut MapWatch) -> (GroupId, MapEpoch) {
+        let map = map.borrow_and_update();
+        let epoch = map.as_ref().map_or(MapEpoch(0), |map| map.epoch());
         match self {
-            Self::Group(group) => *group,
+            Self::Group(group) => (*group, epoch),
             Self::OwnerOf(name) => {
-                let map = map.borrow_and_update();
-                map.as_ref().map_or(GroupId::META, |map| map.locate(name.internal()))
+                (map.as_ref().map_or(GroupId::META, |map| map.locate(name.internal())), epoch)
             }
         }
-    }
-}
-
-/// Whether another group owns the name by now, or will in a moment; nothing was done.
-fn elsewhere(error: &GroupError) -> bool {
-    matches!(error, GroupError::Rejected(Rejection::NotOwner | Rejection::Sealed { .. }))
-}
-
-/// Whether an acquire was refused for what stands in the queue or is outstanding now, so that a copy of it could be executed
-/// later. Of all other refusals the group keeps a record, or they hold for ever.
-fn leaves_no_record(refusal: &GroupError) -> bool {
-    matches!(
-        refusal,
-        GroupError::Rejected(
-            Rejection::Busy { .. }
-                | Rejection::AlreadyHeld { .. }
-                | Rejection::AlreadyWaiting
-                | Rejection::TooManyOutstanding
-        )
-    )
-}
-
-/// What ends an acquire for good, so that no copy of it is executed any more; a hold it has already is left alone.
-fn end_of_acquire(call: &GroupCall) -> Option<GroupCall> {
-    let GroupCall::Acquire(_, AcquireRequest { name, session, request, .. }) = call else { return None };
-    Some(GroupCall::Cancel {
-        name: name.clone(),
-        session: *session,
-        request: request.clone(),
-        reason: CancelReason::Cancelled,
-        granted: IfGranted::Keep,
-    })
-}
-
-/// Whether a verb may be sent again after it may have been executed.
-fn repeatable(call: &GroupCall) -> bool {
-    match call {
-        GroupCall::Acquire(..)
-        | GroupCall::AttachSession { .. }
-        | GroupCall::LearnEnds(_)
-        | GroupCall::Detached { .. }
-        | GroupCall::Cancel { .. }
-        | GroupCall::Release { .. }
-        | GroupCall::Proclaim { .. }
-        | GroupCall::Locks { .. }
-        | GroupCall::Lock(_)
-        | GroupCall::Sessions
-        | GroupCall::Session(_)
-        | GroupCall::Locate(_)
-        | GroupCall::Status
-        | GroupCall::Move(_) => true,
-        GroupCall::OpenSession { .. }
-        | GroupCall::EndSession { .. }
-        | GroupCall::ForceRelease { .. }
-        | GroupCall::TakeSnapshot => false,
     }
 }
 
@@ -453,41 +402,5 @@ impl CallHandler for Router {
             // An answer that cannot be encoded reaches the caller as one it cannot read.
             postcard::to_allocvec(&answer).map(Bytes::from).unwrap_or_default()
         })
-    }
-}
-
-impl GroupCall {
-    /// The call as it is to be repeated after so long: a wait limit counts from the first sending.
-    fn after(&self, elapsed: Duration) -> Self {
-        let mut call = self.clone();
-        if let Self::Acquire(_, request) = &mut call
-            && let Wait::AtMost(ms) = &mut request.wait
-        {
-            *ms = ms.saturating_sub(elapsed.as_millis() as u64);
-        }
-        call
-    }
-}
-
-impl GroupAnswer {
-    /// The name of the variant, for messages about answers that make no sense.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Session { .. } => "session",
-            Self::Granted { .. } => "granted",
-            Self::NotGranted(_) => "not granted",
-            Self::Cancel(_) => "cancel",
-            Self::Released(_) => "released",
-            Self::ForceReleased(_) => "force released",
-            Self::Proclaimed(_) => "proclaimed",
-            Self::Locks { .. } => "locks",
-            Self::Lock(_) => "lock",
-            Self::Sessions(_) => "sessions",
-            Self::Located { .. } => "located",
-            Self::Status(_) => "status",
-            Self::Snapshot(_) => "snapshot",
-            Self::Move(_) => "move",
-        }
     }
 }
