@@ -2,10 +2,11 @@
 //! group.
 //!
 //! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `holds`, `elections`, `watch`, `cluster`: the verbs. [`health`]: who can be reached.
+//! - `sessions`, `locks`, `holds`, `elections`, `claims`, `watch`, `cluster`: the verbs. [`health`]: who can be reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
 
+mod claims;
 mod cluster;
 mod convert;
 pub mod cursor;

@@ -26,6 +26,7 @@ use crate::{
     group::{
         Group,
         call::{GroupAnswer, GroupCall, GroupResult},
+        claims::ClaimCall,
         keepalive::Renewal,
         proposer::GroupError,
     },
@@ -363,7 +364,8 @@ fn repeatable(call: &GroupCall) -> bool {
         | GroupCall::Lock(_)
         | GroupCall::Sessions
         | GroupCall::Session(_)
-        | GroupCall::Status => true,
+        | GroupCall::Status
+        | GroupCall::Claim(_) => true,
         GroupCall::OpenSession { .. }
         | GroupCall::EndSession { .. }
         | GroupCall::ForceRelease { .. }
@@ -397,6 +399,9 @@ impl GroupCall {
         {
             *ms = ms.saturating_sub(elapsed.as_millis() as u64);
         }
+        if let Self::Claim(ClaimCall::Await { wait_ms, .. }) = &mut call {
+            *wait_ms = wait_ms.saturating_sub(elapsed.as_millis() as u64);
+        }
         call
     }
 }
@@ -418,6 +423,7 @@ impl GroupAnswer {
             Self::Sessions(_) => "sessions",
             Self::Status(_) => "status",
             Self::Snapshot(_) => "snapshot",
+            Self::Claim(_) => "claim",
         }
     }
 }

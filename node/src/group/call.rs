@@ -12,7 +12,10 @@ use holdfast_locktable::{
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
-use super::proposer::GroupError;
+use super::{
+    claims::{ClaimAnswer, ClaimCall},
+    proposer::GroupError,
+};
 use crate::{
     endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView},
     watch::told::AttemptId,
@@ -120,6 +123,8 @@ pub enum GroupCall {
     Status,
     /// Take a snapshot into the snapshot store.
     TakeSnapshot,
+    /// A verb of claims.
+    Claim(ClaimCall),
 }
 
 /// What a verb answers.
@@ -163,6 +168,8 @@ pub enum GroupAnswer {
     Status(Box<GroupView>),
     /// A snapshot.
     Snapshot(Box<SnapshotView>),
+    /// To a verb of claims.
+    Claim(ClaimAnswer),
 }
 
 /// The result of a verb.

@@ -2,6 +2,7 @@
 //!
 //! - [`call`]: the verbs, as they travel between members. `admission`: which of them are refused while there is too much to do.
 //! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. `cancel`: ending that. [`keepalive`]: renewing sessions.
+//!   [`claims`]: partitions that sessions share.
 //! - [`read`]: lists and details. [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
 //!
@@ -12,6 +13,7 @@ mod admission;
 pub mod bootstrap;
 pub mod call;
 mod cancel;
+pub mod claims;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
@@ -173,6 +175,7 @@ impl Group {
             GroupCall::Session(session) => self.read_session(session).await,
             GroupCall::Status => Ok(GroupAnswer::Status(Box::new(self.status()))),
             GroupCall::TakeSnapshot => self.take_snapshot().await,
+            GroupCall::Claim(call) => self.claim_call(call).await,
             GroupCall::OpenSession { .. } => {
                 self.admit()?;
                 self.write(call).await
@@ -246,6 +249,7 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         | GroupCall::Sessions
         | GroupCall::Session(_)
         | GroupCall::Status
-        | GroupCall::TakeSnapshot => return None,
+        | GroupCall::TakeSnapshot
+        | GroupCall::Claim(_) => return None,
     })
 }
