@@ -79,6 +79,7 @@ impl Core {
         let hold = Hold {
             name: entry.queue.0.clone(),
             election: entry.queue.1,
+            claim: false,
             token: grant.token,
             group: grant.group,
             first_send: entry.first_send.unwrap_or(now),

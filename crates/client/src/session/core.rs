@@ -171,6 +171,10 @@ impl Core {
     /// A hold has passed its deadline and the session lives on, so that its group may keep the lock for it when it is back:
     /// nobody counts on that any more, and it is released. One that nobody used is being released already.
     pub(super) fn write_off(&mut self, hold: u64, now: Moment) {
+        // A claim is left by whoever takes part in it.
+        if self.ledger.hold(hold).is_some_and(|hold| hold.claim) {
+            return;
+        }
         if let Ok((queue, token)) = self.holder_of(hold) {
             self.push(Call::Release { token, hold: None, reply: None }, queue, now);
         }
@@ -356,6 +360,7 @@ impl Core {
         let holds = self
             .ledger
             .live_holds()
+            .filter(|hold| !hold.claim)
             .map(|hold| v1::Hold {
                 name: Some(v1::Name { text: hold.name.as_ref().to_owned(), election: hold.election }),
                 token: hold.token,

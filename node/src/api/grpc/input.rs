@@ -40,6 +40,10 @@ pub(super) fn election(text: &str) -> Checked<Name> {
     Name::election(text).map_err(|error| ApiError::invalid(error.to_string()))
 }
 
+pub(super) fn claim(text: &str) -> Checked<Name> {
+    Name::claim(text).map_err(|error| ApiError::invalid(error.to_string()))
+}
+
 pub(super) const fn kind(elections: bool) -> NameKind {
     if elections { NameKind::Election } else { NameKind::Lock }
 }
