@@ -3,7 +3,12 @@
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let files = ["holdfast/v1/types.proto", "holdfast/v1/lock.proto", "holdfast/v1/admin.proto"];
+    let files = [
+        "holdfast/v1/types.proto",
+        "holdfast/v1/lock.proto",
+        "holdfast/v1/claims.proto",
+        "holdfast/v1/admin.proto",
+    ];
     for file in files {
         println!("cargo:rerun-if-changed=proto/{file}");
     }

@@ -22,6 +22,10 @@ fn good_bodies() -> Vec<(&'static str, Value)> {
         ("/v1/elections/campaign", json!({ "name": "x", "session": SESSION })),
         ("/v1/elections/proclaim", json!({ "name": "x", "session": SESSION, "token": 1, "value": "v" })),
         ("/v1/elections/resign", json!({ "name": "x", "session": SESSION, "token": 1 })),
+        ("/v1/claims/join", json!({ "name": "x", "session": SESSION, "partitions": 8 })),
+        ("/v1/claims/leave", json!({ "name": "x", "session": SESSION })),
+        ("/v1/claims/drain", json!({ "name": "x", "session": SESSION })),
+        ("/v1/claims/ack", json!({ "name": "x", "session": SESSION, "partitions": [] })),
         ("/v1/snapshots", json!({})),
     ]
 }

@@ -12,9 +12,9 @@ use crate::{
     run, say, verbs,
 };
 
-const ABOUT: &str = "Named locks and leader elections for distributed programs";
+const ABOUT: &str = "Named locks, leader elections and shared partitions for distributed programs";
 const LONG_ABOUT: &str = "\
-Named locks and leader elections for distributed programs.
+Named locks, leader elections and shared partitions for distributed programs.
 
 A cluster of members grants each lock to one session at a time. A session that falls silent longer than its TTL loses
 its locks; every grant carries a fencing token that only grows, so that a late writer can be told apart.";
@@ -62,6 +62,7 @@ enum Verb {
     Lock(verbs::lock::LockArgs),
     Elect(verbs::elect::ElectArgs),
     Locks(verbs::locks::LocksArgs),
+    Claims(verbs::claims::ClaimsArgs),
     Sessions(verbs::sessions::SessionsArgs),
     Members(verbs::members::MembersArgs),
     Groups(verbs::groups::GroupsArgs),
@@ -89,6 +90,7 @@ impl Cli {
             Verb::Lock(args) => verbs::lock::run(&global, args),
             Verb::Elect(args) => verbs::elect::run(&global, args),
             Verb::Locks(args) => verbs::locks::run(&global, args),
+            Verb::Claims(args) => verbs::claims::run(&global, args),
             Verb::Sessions(args) => verbs::sessions::run(&global, args),
             Verb::Members(args) => verbs::members::run(&global, args),
             Verb::Groups(args) => verbs::groups::run(&global, args),
@@ -131,7 +133,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|e| format!("{e}; write for example 250ms, 30s or 1m30s"))
 }
 
-/// Reads the name of a lock or an election.
+/// Reads the name of a lock, an election or a claim.
 pub(crate) fn name(text: &str) -> Result<String, String> {
     Name::lock(text).map(|name| name.text().to_owned()).map_err(|e| e.to_string())
 }

@@ -65,7 +65,9 @@ pub mod table;
 pub use fault::{MapFault, MapFaults};
 pub use ids::{GroupId, MapEpoch};
 pub use map::{MapParts, PartitionMap, Rule};
-pub use name::{ELECTION_MARKER, MAX_NAME_BYTES, NameFault, check_name, partition_key, routed_name};
+pub use name::{
+    CLAIM_MARKER, ELECTION_MARKER, MAX_NAME_BYTES, NameFault, check_name, partition_key, routed_name,
+};
 pub use range::{Part, Range, covers, owns, same_names, without};
 pub use slots::SlotSet;
 pub use strategy::{

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::fault::{MapFaults, faults_of};
 use crate::hash::slot_of_session;
 use crate::ids::{GroupId, MapEpoch};
-use crate::name::{ELECTION_MARKER, partition_key, routed_name};
+use crate::name::{is_within_marker, partition_key, routed_name};
 use crate::range::Range;
 use crate::strategy::{StrategyError, StrategyRecord, even_slots};
 use crate::table::Table;
@@ -160,8 +160,8 @@ impl PartitionMap {
     /// The groups that may hold a name beginning with `start`: whom to ask when listing or watching a prefix.
     #[must_use]
     pub fn groups_under(&self, start: &str) -> BTreeSet<GroupId> {
-        // What every election's queue begins with says nothing about the election's name.
-        let start = if ELECTION_MARKER.starts_with(start) { "" } else { routed_name(start) };
+        // What every election or claim begins with says nothing about its name.
+        let start = if is_within_marker(start) { "" } else { routed_name(start) };
         let below = (Bound::Included(start), Bound::Unbounded);
         let longer = self.parts.rules.range::<str, _>(below);
         let longer = longer.take_while(|(prefix, _)| prefix.starts_with(start));

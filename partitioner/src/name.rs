@@ -8,13 +8,24 @@ pub const MAX_NAME_BYTES: usize = 2047;
 /// U+0001 is refused in names given by clients, so no lock can be mistaken for an election's queue.
 pub const ELECTION_MARKER: &str = "\u{1}election/";
 
-/// The name that decides where `name` lives: an election routes like the lock of the same name.
+/// What the internal name of a claim begins with; the claim's own name follows.
+pub const CLAIM_MARKER: &str = "\u{1}claim/";
+
+/// Everything that internal names begin with and users' names cannot.
+const MARKERS: [&str; 2] = [ELECTION_MARKER, CLAIM_MARKER];
+
+/// The name that decides where `name` lives: an election and a claim route like the lock of the same name.
 ///
-/// Strips [`ELECTION_MARKER`] once if it is there. [`locate`](crate::PartitionMap::locate) and
+/// Strips one marker if it is there. [`locate`](crate::PartitionMap::locate) and
 /// [`Range::contains`](crate::Range::contains) both do this themselves.
 #[must_use]
 pub fn routed_name(name: &str) -> &str {
-    name.strip_prefix(ELECTION_MARKER).unwrap_or(name)
+    MARKERS.iter().find_map(|marker| name.strip_prefix(marker)).unwrap_or(name)
+}
+
+/// Whether a start is only part of a marker, so that it says nothing about the name behind it.
+pub(crate) fn is_within_marker(start: &str) -> bool {
+    MARKERS.iter().any(|marker| marker.starts_with(start))
 }
 
 /// The partition key of a routed name: `name` cut after `prefix` plus `depth` segments.
@@ -135,8 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_leading_marker_makes_an_election() {
+    fn only_a_leading_marker_makes_an_election_or_a_claim() {
         assert_eq!(routed_name("\u{1}election/jobs/a"), "jobs/a");
+        assert_eq!(routed_name("\u{1}claim/jobs/a"), "jobs/a");
         assert_eq!(routed_name("election/jobs/a"), "election/jobs/a");
         assert_eq!(routed_name("jobs/\u{1}election/a"), "jobs/\u{1}election/a");
         assert_eq!(routed_name("\u{1}election"), "\u{1}election");

@@ -8,7 +8,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::hash::slot_of_key;
-use crate::name::{ELECTION_MARKER, key_is_decided, partition_key, routed_name};
+use crate::name::{is_within_marker, key_is_decided, partition_key, routed_name};
 use crate::slots::SlotSet;
 
 pub(crate) mod difference;
@@ -114,7 +114,7 @@ impl Range {
     /// prefix. May say yes where no such name exists, never no where one does.
     #[must_use]
     pub fn touches(&self, start: &str) -> bool {
-        if ELECTION_MARKER.starts_with(start) {
+        if is_within_marker(start) {
             return true;
         }
         let start = routed_name(start);

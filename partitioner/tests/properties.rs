@@ -6,7 +6,7 @@
 mod maps;
 
 use holdfast_partitioner::{
-    ELECTION_MARKER, GroupId, MapParts, PartitionMap, Range, Rule, StrategyRecord, Table, owns,
+    CLAIM_MARKER, ELECTION_MARKER, GroupId, MapParts, PartitionMap, Range, Rule, StrategyRecord, Table, owns,
     partition_key, slots::SlotSet,
 };
 use proptest::prelude::*;
@@ -64,13 +64,13 @@ proptest! {
     }
 
     #[test]
-    fn an_election_routes_like_the_lock_of_its_name((map, names) in maps::map_and_names()) {
-        for name in names {
-            let queue = format!("{ELECTION_MARKER}{name}");
-            prop_assert_eq!(map.locate(&queue), map.locate(&name));
+    fn elections_and_claims_route_like_the_lock_of_their_name((map, names) in maps::map_and_names()) {
+        for (name, marker) in names.iter().flat_map(|name| [(name, ELECTION_MARKER), (name, CLAIM_MARKER)]) {
+            let marked = format!("{marker}{name}");
+            prop_assert_eq!(map.locate(&marked), map.locate(name));
             for group in map.groups() {
                 let ranges = map.ranges_of(group);
-                prop_assert_eq!(owns(&ranges, &queue), owns(&ranges, &name));
+                prop_assert_eq!(owns(&ranges, &marked), owns(&ranges, name));
             }
         }
     }

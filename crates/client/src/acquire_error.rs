@@ -142,6 +142,9 @@ impl AcquireError {
             | ErrorCode::NotHolder
             | ErrorCode::TooManyOutstanding
             | ErrorCode::Changed
+            | ErrorCode::OtherPartitions
+            | ErrorCode::ClaimFull
+            | ErrorCode::NotMember
             | ErrorCode::Compacted
             | ErrorCode::PermissionDenied
             | ErrorCode::NoLeader

@@ -73,9 +73,7 @@ impl Caller {
                 Err(Error::Api(error)) => answered = Some(error),
                 Err(Error::Unreachable { reason }) => silent = reason,
             }
-            // Another call may have found a better member already; then go there.
-            let next = (index + 1) % self.pool.len();
-            let _ = self.preferred.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
+            self.avoid(index);
             let round = u32::try_from(attempt / self.pool.len()).unwrap_or(u32::MAX);
             attempt += 1;
             if attempt % self.pool.len() == 0 || answered.is_some() {
@@ -85,6 +83,12 @@ impl Caller {
         }
     }
 
+    /// Goes on at the next endpoint after one that does not answer. Another call may have found a better one already.
+    pub(crate) fn avoid(&self, index: usize) {
+        let next = (index + 1) % self.pool.len();
+        let _ = self.preferred.compare_exchange(index, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     async fn ask_once<T, F, A>(&self, index: usize, remaining: Duration, ask: &F) -> Result<T, Error>
     where
         F: Fn(Channel) -> A,
@@ -92,6 +96,15 @@ impl Caller {
     {
         let share = u32::try_from(self.pool.len()).unwrap_or(u32::MAX);
         let limit = (self.request_timeout / share.max(1)).max(MIN_ATTEMPT).min(remaining);
+        self.ask_within(index, limit, ask).await
+    }
+
+    /// Asks one member once, within `limit`.
+    pub(crate) async fn ask_within<T, F, A>(&self, index: usize, limit: Duration, ask: &F) -> Result<T, Error>
+    where
+        F: Fn(Channel) -> A,
+        A: Future<Output = Result<Response<T>, Status>>,
+    {
         let started = Instant::now();
         let leased = self.lease(index, limit).await?;
         let limit = limit.saturating_sub(started.elapsed());

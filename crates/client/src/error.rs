@@ -41,6 +41,12 @@ pub enum ErrorCode {
     Removed,
     /// The wait was cancelled by another call.
     Cancelled,
+    /// The claim has another number of partitions.
+    OtherPartitions,
+    /// The claim has as many members as it may have.
+    ClaimFull,
+    /// The session takes no part in the claim.
+    NotMember,
     /// The session has ended or never was.
     SessionLost,
     /// The history asked for is gone.
@@ -59,7 +65,7 @@ pub enum ErrorCode {
     Other,
 }
 
-const CODES: [ErrorCode; 19] = [
+const CODES: [ErrorCode; 22] = [
     ErrorCode::InvalidArgument,
     ErrorCode::NotFound,
     ErrorCode::Timeout,
@@ -72,6 +78,9 @@ const CODES: [ErrorCode; 19] = [
     ErrorCode::Changed,
     ErrorCode::Removed,
     ErrorCode::Cancelled,
+    ErrorCode::OtherPartitions,
+    ErrorCode::ClaimFull,
+    ErrorCode::NotMember,
     ErrorCode::SessionLost,
     ErrorCode::Compacted,
     ErrorCode::PermissionDenied,
@@ -97,6 +106,9 @@ impl ErrorCode {
             Self::Changed => "changed",
             Self::Removed => "removed",
             Self::Cancelled => "cancelled",
+            Self::OtherPartitions => "other_partitions",
+            Self::ClaimFull => "claim_full",
+            Self::NotMember => "not_member",
             Self::SessionLost => "session_lost",
             Self::Compacted => "compacted",
             Self::PermissionDenied => "permission_denied",
@@ -156,6 +168,8 @@ pub struct Facts {
     pub group: Option<u32>,
     /// How the earlier request ended (`stale_request`).
     pub ended: Option<String>,
+    /// How many partitions the claim has (`other_partitions`).
+    pub partitions: Option<u32>,
 }
 
 impl From<v1::Error> for ApiError {
@@ -169,6 +183,7 @@ impl From<v1::Error> for ApiError {
             oldest: facts.oldest,
             group: facts.group,
             ended: facts.ended,
+            partitions: facts.partitions,
         };
         Self { code, message: error.message, facts }
     }

@@ -74,6 +74,9 @@ impl HoldError {
             | ErrorCode::Changed
             | ErrorCode::Removed
             | ErrorCode::Cancelled
+            | ErrorCode::OtherPartitions
+            | ErrorCode::ClaimFull
+            | ErrorCode::NotMember
             | ErrorCode::Compacted
             | ErrorCode::PermissionDenied
             | ErrorCode::NoLeader

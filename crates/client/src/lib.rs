@@ -26,6 +26,8 @@
 //!   lock to anyone else; [`LockGuard::lost`] tells when to stop.
 //! - An acquire ends exactly once, and each way to end without the lock is a case of [`AcquireError`] of its own. One
 //!   that is dropped, timed out or unknown leaves nothing behind in the queue.
+//! - A [`Claim`] is a part in a name whose partitions live sessions share: [`Claim::events`] tells which are this
+//!   session's, each with a fencing token, and which to give back.
 //! - [`Client::watch`], [`Client::observe`] and [`Client::admin`] need no session.
 //!
 //! How it is made:
@@ -42,6 +44,7 @@ mod admin;
 mod builder;
 mod call;
 mod channel;
+mod claim;
 mod client;
 mod clock;
 mod election;
@@ -58,13 +61,15 @@ mod watch;
 
 pub use acquire_error::AcquireError;
 pub use admin::{
-    Admin, AuditEntry, GroupView, HistoryView, HolderView, Kind, LeaderView, ListLocks, LockDetail, LockPage,
-    LockView, MemberView, MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap,
-    PartitionPlan, PartitionRequest, PartitionRule, PartitionStep, PartitionTable, SessionInfo, SessionLock,
-    SessionPage, SnapshotView, StatusView, VoterView, WaiterView,
+    Admin, AuditEntry, ClaimDetail, ClaimMember, ClaimPage, ClaimView, GroupView, HistoryView, HolderView,
+    Kind, LeaderView, ListClaims, ListLocks, LockDetail, LockPage, LockView, MemberView, MovingRange,
+    PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap, PartitionOwner, PartitionPlan,
+    PartitionRequest, PartitionRule, PartitionStep, PartitionTable, SessionInfo, SessionLock, SessionPage,
+    SnapshotView, StatusView, VoterView, WaiterView,
 };
 pub use builder::{ClientBuilder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT};
 pub use channel::{Channel, ChannelError, ChannelFactory, TcpChannels};
+pub use claim::{Claim, ClaimEnd, ClaimError, ClaimEvent, ClaimEvents, JoinClaim, Partition};
 pub use client::Client;
 pub use clock::Clock;
 pub use election::{Election, Leadership};

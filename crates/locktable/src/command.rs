@@ -167,6 +167,26 @@ pub enum Command {
         /// The group.
         group: GroupId,
     },
+    /// A session takes part in a claim. Asked again with the same weight, nothing changes.
+    JoinClaim(JoinClaim),
+    /// A session takes part in a claim no more: what it had is free at once.
+    LeaveClaim {
+        /// The claim.
+        name: Name,
+        /// The member.
+        session: SessionId,
+        /// The session's epoch.
+        epoch: SessionEpoch,
+    },
+    /// A member of a claim shall have nothing any more: it is to give everything back, and goes when it has.
+    DrainClaim {
+        /// The claim.
+        name: Name,
+        /// The member.
+        session: SessionId,
+    },
+    /// A member has stopped using partitions that it was to give back.
+    AckRevoked(AckRevoked),
 }
 
 /// One session that a group meets for the first time.
@@ -383,6 +403,38 @@ pub struct Cancel {
     pub reason: CancelReason,
     /// What to do where the grant came first.
     pub granted: IfGranted,
+}
+
+/// Takes a session into a claim, which the first one makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinClaim {
+    /// The claim.
+    pub name: Name,
+    /// Who joins.
+    pub session: SessionId,
+    /// The session's epoch.
+    pub epoch: SessionEpoch,
+    /// Where this group does not know the session yet: what its home said (first contact).
+    pub attach: Option<Attach>,
+    /// How many partitions the claim has, 1 to 4,096; another number than it has already is refused.
+    pub partitions: u32,
+    /// The member's share against the others', 1 to 1,000. Another weight than it has already replaces that.
+    pub weight: u32,
+    /// Shown to operators with the member.
+    pub metadata: Metadata,
+}
+
+/// Gives revoked partitions back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AckRevoked {
+    /// The claim.
+    pub name: Name,
+    /// The member.
+    pub session: SessionId,
+    /// The session's epoch.
+    pub epoch: SessionEpoch,
+    /// Partitions with the tokens that the member had; what is not being revoked from it is left alone.
+    pub partitions: Vec<(u32, Token)>,
 }
 
 /// Why a wait is ended.

@@ -2,6 +2,7 @@
 //! no trace.
 
 pub(crate) mod ack_end;
+pub(crate) mod ack_revoked;
 pub(crate) mod acquire;
 pub(crate) mod activate;
 pub(crate) mod attach_session;
@@ -9,6 +10,7 @@ pub(crate) mod cancel;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 mod contact;
+pub(crate) mod drain_claim;
 pub(crate) mod drop_range;
 pub(crate) mod end_session;
 pub(crate) mod expire_sessions;
@@ -16,7 +18,9 @@ pub(crate) mod force_release;
 pub(crate) mod forget_ends;
 pub(crate) mod give_up_move;
 pub(crate) mod import;
+pub(crate) mod join_claim;
 pub(crate) mod learn_ends;
+pub(crate) mod leave_claim;
 pub(crate) mod open_session;
 pub(crate) mod own;
 pub(crate) mod proclaim;
@@ -35,6 +39,13 @@ pub(crate) const MAX_VALUE_BYTES: usize = 64 << 10;
 pub(crate) const MAX_REQUEST_TEXT_BYTES: usize = 256;
 /// Longest key in bytes: every lock's key is shorter.
 pub(crate) const MAX_KEY_BYTES: usize = 4_096;
+
+/// Most partitions of a claim.
+pub(crate) const MAX_PARTITIONS: u32 = 4_096;
+/// Largest weight of a member of a claim.
+pub(crate) const MAX_WEIGHT: u32 = 1_000;
+/// Most members of a claim. Each change of it looks at all of them.
+pub(crate) const MAX_MEMBERS: usize = 10_000;
 
 use crate::outcome::{Bound, Rejection};
 

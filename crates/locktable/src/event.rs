@@ -206,6 +206,13 @@ pub enum Fact {
         /// The proposer's wall clock when it was granted, for the hold-time metric.
         granted_at_ms: u64,
     },
+    /// What a session has of a claim has changed, or it is no member any more.
+    ClaimChanged {
+        /// The claim.
+        name: Name,
+        /// The session.
+        session: SessionId,
+    },
 }
 
 /// How a wait ended.

@@ -2,6 +2,7 @@
 //!
 //! Nothing here repairs anything: a broken rule means a bug or damaged bytes.
 
+mod claims;
 mod keys;
 mod rest;
 mod sessions;
@@ -55,8 +56,8 @@ pub enum Violation {
         /// The revision.
         revision: Revision,
     },
-    /// The indexes are what the keys say.
-    #[error("the indexes do not agree with the keys")]
+    /// The indexes are what the keys and the claims say.
+    #[error("the indexes do not agree with the keys or the claims")]
     Indexes,
     /// A group holds lock keys only of names that it owns.
     #[error("{name:?}: keys of a queue that the group does not own")]
@@ -116,6 +117,26 @@ pub enum Violation {
         /// The session.
         session: SessionId,
     },
+    /// A claim has 1 to 4,096 partitions and members that live here, with weights in bounds, and is owned by the group.
+    #[error("{name:?}: its partitions, its members or its group are not such as a claim has")]
+    Claim {
+        /// The claim.
+        name: Name,
+    },
+    /// A partition is a member's, with a token that the group has handed out.
+    #[error("{name:?}: partition {partition} is nobody's that takes part, or its token was never handed out")]
+    PartitionOwner {
+        /// The claim.
+        name: Name,
+        /// The partition.
+        partition: u32,
+    },
+    /// Every partition is where it shall be, or on its way there; who gives everything back and has nothing has gone.
+    #[error("{name:?}: the assignment is not what follows from its members")]
+    Assignment {
+        /// The claim.
+        name: Name,
+    },
     /// The history is in order, within its bounds, and neither older than its floor nor newer than the revision.
     #[error("the history is out of order or out of bounds at revision {at}")]
     History {
@@ -137,7 +158,8 @@ pub fn check(table: &LockTable) -> Result<(), Violation> {
     sessions::all(table)?;
     sessions::pending(table)?;
     sessions::tombstones(table)?;
-    sessions::absent(table)
+    sessions::absent(table)?;
+    claims::all(table)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The replicated state of one lock group: sessions, keys, queues, revisions.
+//! The replicated state of one lock group: sessions, keys, queues, claims, revisions.
 //!
 //! Pure and `no_std`: commands go in, an outcome, events and facts come out. This crate knows no clock, no disk, no
 //! network, no randomness and no hash order; the same commands give the same state on every member. Time enters as a
@@ -27,7 +27,12 @@
 //! ordinary one without influence on any queue, whatever it looks like. So clients of the native API and clients that run
 //! etcd's recipe by themselves stand in one line.
 //!
-//! The revision is raised by exactly one for each entry that changes keys, and by nothing else: opening a session, a
+//! # What a claim is
+//! A name with partitions that live sessions share by weight. [`assign`] says who shall have which; a partition that shall move
+//! is revoked first, and given to the next only once its owner has stopped, left or ended. The revision at which it was given
+//! is its fencing token.
+//!
+//! The revision is raised by exactly one for each entry that changes keys or claims, and by nothing else: opening a session, a
 //! refused try and a repeated request leave it alone. Deleting the holder's key in any way grants the next one in the
 //! same entry. An entry that is refused changes nothing at all.
 //!
@@ -49,11 +54,13 @@
 //! | R14 forced release | `commands/force_release.rs` |
 //! | R16 ownership, sealed ranges | `table/ownership.rs`, `table/moves.rs`, asked first by every command on a name or key |
 //! | R17, R18 moves of ranges | `commands/{seal,import,activate,drop_range,give_up_move}.rs`, `table/export.rs` |
+//! | claims: never two owners, sticky, balanced | [`assign`], `table/claims.rs`, `commands/{join,leave,drain}_claim.rs`, `commands/ack_revoked.rs` |
 //! | R20 a full counter is an error | [`outcome::Rejection::CounterFull`] |
 #![no_std]
 
 extern crate alloc;
 
+pub mod assign;
 pub mod codec;
 pub mod command;
 mod commands;

@@ -1,4 +1,5 @@
-//! What of a range goes from one group to another, piece by piece: sessions first, then keys, each in order.
+//! What of a range goes from one group to another, piece by piece: sessions first, then keys, then claims with their members,
+//! each in order.
 //!
 //! A piece is made by [`LockTable::export`](crate::LockTable::export) and taken by `Import`; what is in it is no business of
 //! whoever carries it. Knows nothing of how the pieces travel.
@@ -10,19 +11,25 @@ use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    assign::Owner,
     codec::{self, Digest},
     ids::{Revision, SessionEpoch, SessionId},
     metadata::Metadata,
-    table::{Key, Requests},
+    name::Name,
+    table::{Key, Member, Requests},
 };
 
 /// One piece.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moved {
-    /// A session that has keys in the range, or of whose requests something must be remembered.
+    /// A session that has keys in the range or takes part in a claim there, or of whose requests something must be remembered.
     Session(Box<MovedSession>),
     /// A key of the range.
     Key(MovedKey),
+    /// A claim of the range, without its members.
+    Claim(Box<MovedClaim>),
+    /// A member of the claim before.
+    Member(Box<MovedMember>),
 }
 
 /// What the destination must know of a session.
@@ -32,13 +39,13 @@ pub struct MovedSession {
     pub session: SessionId,
     /// Its epoch.
     pub epoch: SessionEpoch,
-    /// Where it has keys in the range. Its home must know of the destination before that owns the range (rule R4).
+    /// Where it has keys in the range or takes part in a claim there. Its home must know of the destination before that owns the range (rule R4).
     pub lease: Option<MovedLease>,
     /// Its floor, and what it asked for in the range (rule R11).
     pub(crate) requests: Requests,
 }
 
-/// The lease of a session with keys in the range.
+/// The lease of a session with keys or claims in the range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovedLease {
     /// Its home group.
@@ -60,6 +67,21 @@ pub struct MovedKey {
     pub(crate) record: Box<Key>,
 }
 
+/// A claim of the range: who has which partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedClaim {
+    pub(crate) name: Name,
+    pub(crate) owners: Vec<Option<Owner>>,
+}
+
+/// A member of a claim of the range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedMember {
+    pub(crate) claim: Name,
+    pub(crate) session: SessionId,
+    pub(crate) member: Member,
+}
+
 /// How far an export has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cursor {
@@ -70,6 +92,8 @@ pub enum Cursor {
     Session(SessionId),
     /// All sessions, and keys up to this one.
     Key(Bytes),
+    /// All sessions and keys, claims before this one, and of this one the claim itself and members up to this session.
+    Claim(Name, Option<SessionId>),
 }
 
 /// A part of an export.

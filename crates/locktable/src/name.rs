@@ -1,4 +1,4 @@
-//! Names of locks and elections, and the keys they are made of.
+//! Names of locks, elections and claims, and the keys that queues are made of.
 //!
 //! One rule for every surface: 1 to 2,047 bytes of UTF-8 without control characters. `/`, `a//b`, `.`, a trailing slash
 //! and bidirectional characters are ordinary and distinct. Nothing here knows which group a name belongs to.
@@ -15,19 +15,24 @@ pub const MAX_NAME_BYTES: usize = 2_047;
 
 /// Begins the internal name of an election. Users cannot write it: control characters are refused in names.
 pub const ELECTION_MARK: &str = "\u{1}election/";
+/// Begins the internal name of a claim.
+pub const CLAIM_MARK: &str = "\u{1}claim/";
 
-/// The name of one queue: a lock as users write it, or an election, which is a queue of its own under the same name.
+/// The name of one thing of one kind: a lock as users write it, an election, which is a queue of its own under the same name,
+/// or a claim. Those of one name route alike and have nothing else to do with each other.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Name(Arc<str>);
 
-/// What kind of queue a name stands for.
+/// What kind of thing a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NameKind {
     /// A lock.
     Lock,
     /// A leader election.
     Election,
+    /// A claim: partitions that sessions share. It is no queue and has no keys.
+    Claim,
 }
 
 /// Why a text is no name.
@@ -63,26 +68,41 @@ impl Name {
 
     /// An election's name.
     pub fn election(text: &str) -> Result<Self, NameError> {
+        Self::marked(ELECTION_MARK, text)
+    }
+
+    /// A claim's name.
+    pub fn claim(text: &str) -> Result<Self, NameError> {
+        Self::marked(CLAIM_MARK, text)
+    }
+
+    fn marked(mark: &str, text: &str) -> Result<Self, NameError> {
         check(text)?;
-        let mut internal = String::with_capacity(ELECTION_MARK.len() + text.len());
-        internal.push_str(ELECTION_MARK);
+        let mut internal = String::with_capacity(mark.len() + text.len());
+        internal.push_str(mark);
         internal.push_str(text);
         Ok(Self(Arc::from(internal)))
     }
 
     /// The name as users wrote it.
     pub fn text(&self) -> &str {
-        self.0.strip_prefix(ELECTION_MARK).unwrap_or(&self.0)
+        [ELECTION_MARK, CLAIM_MARK].iter().find_map(|mark| self.0.strip_prefix(mark)).unwrap_or(&self.0)
     }
 
-    /// The name as it stands in keys: with the election mark where it is one.
+    /// The name as it stands in keys and tables: with the mark of its kind where it is no lock.
     pub fn internal(&self) -> &str {
         &self.0
     }
 
-    /// Lock or election.
+    /// Lock, election or claim.
     pub fn kind(&self) -> NameKind {
-        if self.0.starts_with(ELECTION_MARK) { NameKind::Election } else { NameKind::Lock }
+        if self.0.starts_with(ELECTION_MARK) {
+            NameKind::Election
+        } else if self.0.starts_with(CLAIM_MARK) {
+            NameKind::Claim
+        } else {
+            NameKind::Lock
+        }
     }
 
     /// The key of one session in this queue: `NAME/<session id in lower-case hex>`.
@@ -130,6 +150,7 @@ impl fmt::Debug for Name {
         match self.kind() {
             NameKind::Lock => write!(f, "lock {:?}", self.text()),
             NameKind::Election => write!(f, "election {:?}", self.text()),
+            NameKind::Claim => write!(f, "claim {:?}", self.text()),
         }
     }
 }
@@ -172,9 +193,18 @@ mod tests {
         assert_eq!(Name::lock(""), Err(NameError::Empty));
         assert!(matches!(Name::lock(&"a".repeat(2_048)), Err(NameError::TooLong { bytes: 2_048 })));
         assert!(Name::lock(&"a".repeat(2_047)).is_ok());
-        for text in ["a\u{0}b", "a\nb", "a\u{85}b", "\u{7f}", "\u{1}election/x"] {
+        for text in ["a\u{0}b", "a\nb", "a\u{85}b", "\u{7f}", "\u{1}election/x", "\u{1}claim/x"] {
             assert!(matches!(Name::lock(text), Err(NameError::Control { .. })), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_lock_an_election_and_a_claim_of_one_name_are_three_things() {
+        let names = [Name::lock("x").unwrap(), Name::election("x").unwrap(), Name::claim("x").unwrap()];
+        assert!(names.iter().all(|name| name.text() == "x"));
+        assert_eq!(names.each_ref().map(Name::kind), [NameKind::Lock, NameKind::Election, NameKind::Claim]);
+        assert_eq!(names.iter().collect::<alloc::collections::BTreeSet<_>>().len(), 3);
+        assert_eq!(Name::of_key(&names[2].key(SessionId::new(1).unwrap())), None, "a claim is no queue");
     }
 
     #[test]

@@ -111,6 +111,11 @@ pub enum Outcome {
         /// Those that do not, and how they ended as far as that is known.
         lost: Vec<LearnedEnd>,
     },
+    /// The session takes no part in the claim; `true` where this very command ended it.
+    ClaimLeft {
+        /// Whether it was a member.
+        left: bool,
+    },
 }
 
 /// How a cancel found the request.
@@ -217,6 +222,18 @@ pub enum Rejection {
     },
     /// There is no complete import of this number and digest to activate, or no sealed range of this number to drop.
     NotPrepared,
+    /// The claim has another number of partitions.
+    ClaimPartitions {
+        /// How many it has.
+        partitions: u32,
+    },
+    /// The claim has as many members as it may have.
+    ClaimFull {
+        /// How many.
+        members: u32,
+    },
+    /// The session is no member of the claim.
+    NotMember,
 }
 
 /// Which bound was broken.
@@ -230,6 +247,10 @@ pub enum Bound {
     RequestId,
     /// A key of more than 4,096 bytes.
     Key,
+    /// A claim with other than 1 to 4,096 partitions.
+    Partitions,
+    /// A weight outside 1 to 1,000.
+    Weight,
 }
 
 /// How an earlier request ended.

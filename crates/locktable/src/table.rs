@@ -4,6 +4,7 @@
 //! know why an entry was proposed, when, or who is listening. Reads are in `read`; what each command does is in `commands`.
 
 mod changes;
+mod claims;
 mod export;
 mod history;
 mod index;
@@ -21,6 +22,7 @@ use holdfast_partitioner::{GroupId, MapEpoch};
 
 pub(crate) use self::{
     changes::{Changes, queue_for},
+    claims::{Claim, Joined, Member},
     index::Index,
     moves::{Arriving, Incoming, Sealed},
     queue::Slot,
@@ -51,24 +53,26 @@ pub struct Position {
     pub term: Term,
 }
 
-/// Sessions, keys and queues of one lock group.
+/// Sessions, keys, queues and claims of one lock group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockTable {
     pub(crate) state: State,
     pub(crate) index: Index,
+    pub(crate) joined: Joined,
 }
 
 impl LockTable {
     /// A group that owns nothing and knows nobody.
     pub fn new(group: GroupId) -> Self {
-        Self { state: State::new(group), index: Index::default() }
+        Self { state: State::new(group), index: Index::default(), joined: Joined::default() }
     }
 
     /// A table around a state that was read, with its indexes built anew.
     pub(crate) fn from_state(mut state: State) -> Self {
         state.history.recount();
         let index = Index::of(&state.keys);
-        Self { state, index }
+        let joined = Joined::of(&state.claims.live);
+        Self { state, index, joined }
     }
 
     /// Applies one entry of the log. Never panics; where the result is `Err`, nothing has changed.
@@ -133,6 +137,14 @@ impl LockTable {
             Command::AttachSessions { sessions, group } => {
                 commands::attach_session::apply_all(self, sessions, *group)
             }
+            Command::JoinClaim(join) => commands::join_claim::apply(self, changes, join),
+            Command::LeaveClaim { name, session, epoch } => {
+                commands::leave_claim::apply(self, changes, name, *session, *epoch)
+            }
+            Command::DrainClaim { name, session } => {
+                commands::drain_claim::apply(self, changes, name, *session)
+            }
+            Command::AckRevoked(ack) => commands::ack_revoked::apply(self, changes, ack),
         }
     }
 
@@ -157,9 +169,14 @@ impl LockTable {
         self.check_range(&route::of_key(key))
     }
 
+    /// Whether this group may be read of the name: also while its range is sealed.
+    pub fn may_read(&self, name: &Name) -> Result<(), Rejection> {
+        self.state.ownership.check(name.internal())
+    }
+
     /// Whether the name belongs to what this group has, be it sealed: what is said of it here is true.
     pub fn holds_range_of(&self, name: &Name) -> bool {
-        self.state.ownership.check(name.internal()).is_ok()
+        self.may_read(name).is_ok()
     }
 
     /// As [`LockTable::owns`], for a name in its internal form.
@@ -168,7 +185,7 @@ impl LockTable {
         self.state.ownership.check(internal)
     }
 
-    /// The revision of the next entry that changes keys.
+    /// The revision of the next entry that changes keys or claims.
     pub(crate) fn next_revision(&self) -> Result<Revision, Rejection> {
         self.state.revision.next().ok_or(Rejection::CounterFull)
     }

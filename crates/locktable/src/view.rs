@@ -4,10 +4,12 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 use holdfast_partitioner::GroupId;
+use serde::{Deserialize, Serialize};
 
 use crate::{
+    assign::Owner,
     command::{RequestId, SessionEndReason, Wait},
-    ids::{Revision, SessionEpoch, SessionId},
+    ids::{Revision, SessionEpoch, SessionId, Token},
     metadata::Metadata,
     name::Name,
 };
@@ -93,6 +95,73 @@ pub struct PendingEnd {
     pub reason: SessionEndReason,
     /// Who has not acknowledged, in order.
     pub to_tell: Vec<GroupId>,
+}
+
+/// One claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimView {
+    /// Its name.
+    pub name: Name,
+    /// Who has each partition; nobody only where all members are being drained.
+    pub owners: Vec<Option<Owner>>,
+    /// By session; never empty.
+    pub members: Vec<ClaimMemberView>,
+}
+
+/// One member of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimMemberView {
+    /// The session.
+    pub session: SessionId,
+    /// Its weight against the others.
+    pub weight: u32,
+    /// Whether it gives everything back.
+    pub draining: bool,
+    /// What its client says about it.
+    pub metadata: Metadata,
+    /// Leader's wall clock when it joined, ms since 1970; display only.
+    pub joined_at_ms: u64,
+}
+
+/// A claim in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimSummary {
+    /// Its name.
+    pub name: Name,
+    /// How many partitions it has.
+    pub partitions: u32,
+    /// How many take part.
+    pub members: u32,
+    /// How many partitions somebody has.
+    pub owned: u32,
+    /// How many of those are being revoked.
+    pub revoking: u32,
+}
+
+/// What one session has of a claim. Travels between members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Membership {
+    /// When something of this changed last. Of two memberships the one with the higher revision is the newer.
+    pub revision: Revision,
+    /// How many partitions the claim has.
+    pub partitions: u32,
+    /// The member's weight.
+    pub weight: u32,
+    /// Whether it gives everything back.
+    pub draining: bool,
+    /// What it has, by partition.
+    pub stakes: Vec<Stake>,
+}
+
+/// One partition that a member has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stake {
+    /// The partition, from 0.
+    pub partition: u32,
+    /// Its fencing token.
+    pub token: Token,
+    /// Whether it is to give it back.
+    pub revoking: bool,
 }
 
 /// Sizes, for metrics.

@@ -9,11 +9,15 @@ use std::env;
 
 use holdfast_locktable::{
     codec::{self, Digest},
-    command::{Activate, Attach, Command, Contact, DropRange, Import, OpenSession, Own, Proposal, Seal},
+    command::{
+        AckRevoked, Activate, Attach, Command, Contact, DropRange, Import, JoinClaim, OpenSession, Own,
+        Proposal, Seal,
+    },
     ids::{MoveNumber, SessionId},
     invariants,
     metadata::Metadata,
     moved::{Cursor, Export},
+    name::Name,
     outcome::{Applied, Outcome, Rejection},
     table::{LockTable, Position},
 };
@@ -32,16 +36,76 @@ fn config() -> Config {
 /// A step of the history, or a move in parts of so many bytes, with a step that comes while it is under way.
 #[derive(Clone, Debug)]
 enum Event {
-    Step(Step),
-    Move { bytes: usize, meanwhile: Step },
+    Step(Ask),
+    Move { bytes: usize, meanwhile: Ask },
+}
+
+/// A step of locks or of claims.
+#[derive(Clone, Debug)]
+enum Ask {
+    Lock(Step),
+    Claim { session: u8, name: u8, verb: Verb },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Verb {
+    Join { weight: u32 },
+    Leave,
+    Drain,
+    GiveBack,
+}
+
+impl Ask {
+    fn command(&self, table: &LockTable, asked: &[Command]) -> Command {
+        let (session, name, verb) = match self {
+            Self::Lock(step) => return step.command(table, asked),
+            Self::Claim { session, name, verb } => (steps::id(*session), claim(*name), *verb),
+        };
+        let epoch = table.session_epoch(session).unwrap_or(holdfast_locktable::ids::SessionEpoch(2));
+        match verb {
+            Verb::Join { weight } => Command::JoinClaim(JoinClaim {
+                name,
+                session,
+                epoch,
+                attach: None,
+                partitions: 5,
+                weight,
+                metadata: Metadata::default(),
+            }),
+            Verb::Leave => Command::LeaveClaim { name, session, epoch },
+            Verb::Drain => Command::DrainClaim { name, session },
+            Verb::GiveBack => {
+                let stakes = table.membership(&name, session).map(|view| view.stakes).unwrap_or_default();
+                let partitions = stakes.iter().map(|stake| (stake.partition, stake.token)).collect();
+                Command::AckRevoked(AckRevoked { name, session, epoch, partitions })
+            }
+        }
+    }
+}
+
+/// Claims that are named as some of the locks.
+fn claim(name: u8) -> Name {
+    Name::claim(if name == 0 { "a" } else { "a/b" }).unwrap()
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let step = || steps::history().prop_map(|mut steps| steps.remove(0)).prop_filter("of locks", is_of_locks);
+    let verb = prop_oneof![
+        4 => (1..4_u32).prop_map(|weight| Verb::Join { weight }),
+        1 => Just(Verb::Leave),
+        1 => Just(Verb::Drain),
+        3 => Just(Verb::GiveBack),
+    ];
+    let claims =
+        (1..=3_u8, 0..2_u8, verb).prop_map(|(session, name, verb)| Ask::Claim { session, name, verb });
+    prop_oneof![3 => step().prop_map(Ask::Lock), 1 => claims]
 }
 
 fn history() -> impl Strategy<Value = Vec<Event>> {
-    let step = || steps::history().prop_map(|mut steps| steps.remove(0)).prop_filter("of locks", is_of_locks);
     prop::collection::vec(
         prop_oneof![
-            12 => step().prop_map(Event::Step),
-            1 => (1..400_usize, step()).prop_map(|(bytes, meanwhile)| Event::Move { bytes, meanwhile }),
+            12 => ask().prop_map(Event::Step),
+            1 => (1..400_usize, ask()).prop_map(|(bytes, meanwhile)| Event::Move { bytes, meanwhile }),
         ],
         1..=80,
     )
@@ -138,7 +202,7 @@ impl World {
         Self { stays, owner, other, moves: 0, asked: Vec::new() }
     }
 
-    fn take(&mut self, step: &Step) {
+    fn take(&mut self, step: &Ask) {
         let command = step.command(&self.stays.table, &self.asked);
         if let Command::Acquire(_) = &command {
             self.asked.push(command.clone());
@@ -155,6 +219,9 @@ impl World {
     fn met(&self, mut command: Command) -> Command {
         match &mut command {
             Command::Acquire(ask) if self.is_new(ask.session) => ask.attach = Some(self.word(ask.session)),
+            Command::JoinClaim(join) if self.is_new(join.session) => {
+                join.attach = Some(self.word(join.session))
+            }
             Command::AttachCancel { attach, cancel, .. } if self.is_new(cancel.session) => {
                 *attach = self.word(cancel.session);
             }
@@ -194,9 +261,17 @@ impl World {
             assert_eq!(self.owner.table.queue(&name), self.stays.table.queue(&name));
             assert_eq!(self.other.table.queue(&name), None);
         }
+        for name in (0..2).map(claim) {
+            assert_eq!(self.owner.table.claim(&name), self.stays.table.claim(&name));
+            for session in (1..=3).map(steps::id) {
+                let (here, there) = (&self.owner.table, &self.stays.table);
+                assert_eq!(here.membership(&name, session), there.membership(&name, session));
+            }
+            assert_eq!(self.other.table.claim(&name), None);
+        }
     }
 
-    fn move_all(&mut self, bytes: usize, meanwhile: &Step) {
+    fn move_all(&mut self, bytes: usize, meanwhile: &Ask) {
         self.moves += 1;
         let (move_number, range) = (MoveNumber(self.moves), Range::everything());
         let (goers, _) = self.owner.table.sessions_of_range(&range, None, usize::MAX);

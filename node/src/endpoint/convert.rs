@@ -22,8 +22,11 @@ pub(super) struct About<'a> {
 impl About<'_> {
     fn what(&self) -> String {
         match (self.name, self.session) {
-            (Some(name), _) if name.kind() == NameKind::Election => format!("election {:?}", name.text()),
-            (Some(name), _) => format!("lock {:?}", name.text()),
+            (Some(name), _) => match name.kind() {
+                NameKind::Lock => format!("lock {:?}", name.text()),
+                NameKind::Election => format!("election {:?}", name.text()),
+                NameKind::Claim => format!("claim {:?}", name.text()),
+            },
             (None, Some(session)) => format!("session {session}"),
             (None, None) => format!("group {}", self.group),
         }
@@ -151,6 +154,22 @@ impl About<'_> {
             ),
             Rejection::StaleTerm => ApiError::no_leader(self.group),
             Rejection::AlreadyOwned => ApiError::new(ErrorCode::Internal, "the group has its ranges already"),
+            Rejection::ClaimPartitions { partitions } => {
+                let mut error = ApiError::new(
+                    ErrorCode::OtherPartitions,
+                    format!("{what} has {partitions} partitions; join with that number, or use another name"),
+                );
+                error.facts.partitions = Some(partitions);
+                error
+            }
+            Rejection::ClaimFull { members } => ApiError::new(
+                ErrorCode::ClaimFull,
+                format!("{what} has {members} members already; no more can join it"),
+            ),
+            Rejection::NotMember => ApiError::new(
+                ErrorCode::NotMember,
+                format!("{} takes no part in {what} (any more); nothing was changed", self.session()),
+            ),
             // Only the driver of a move meets these.
             Rejection::StaleMove { .. }
             | Rejection::MoveUnderWay { .. }
@@ -215,5 +234,7 @@ const fn bound_text(bound: Bound) -> &'static str {
         Bound::Value => "the value has more than 65536 bytes",
         Bound::RequestId => "request_id has 1 to 256 bytes",
         Bound::Key => "the key has more than 4096 bytes",
+        Bound::Partitions => "partitions must be 1 to 4096",
+        Bound::Weight => "weight must be 1 to 1000",
     }
 }

@@ -34,6 +34,12 @@ pub enum ErrorCode {
     Removed,
     /// The wait was cancelled by another call. 409.
     Cancelled,
+    /// The claim has another number of partitions. 409.
+    OtherPartitions,
+    /// The claim has as many members as it may have. 409.
+    ClaimFull,
+    /// The session takes no part in the claim. 409.
+    NotMember,
     /// The session has ended or never was. 410.
     SessionLost,
     /// The history asked for is gone. 410.
@@ -64,6 +70,9 @@ impl ErrorCode {
             Self::Changed => "changed",
             Self::Removed => "removed",
             Self::Cancelled => "cancelled",
+            Self::OtherPartitions => "other_partitions",
+            Self::ClaimFull => "claim_full",
+            Self::NotMember => "not_member",
             Self::SessionLost => "session_lost",
             Self::Compacted => "compacted",
             Self::NoLeader => "no_leader",
@@ -87,7 +96,10 @@ impl ErrorCode {
             | Self::TooManyOutstanding
             | Self::Changed
             | Self::Removed
-            | Self::Cancelled => 409,
+            | Self::Cancelled
+            | Self::OtherPartitions
+            | Self::ClaimFull
+            | Self::NotMember => 409,
             Self::SessionLost | Self::Compacted => 410,
             Self::NoLeader | Self::Overloaded | Self::UnknownOutcome => 503,
             Self::Internal => 500,
@@ -127,6 +139,8 @@ pub struct Facts {
     pub group: Option<GroupId>,
     /// How the earlier request ended (`stale_request`).
     pub ended: Option<String>,
+    /// How many partitions the claim has (`other_partitions`).
+    pub partitions: Option<u32>,
 }
 
 impl ApiError {

@@ -115,9 +115,7 @@ impl Endpoint {
         limit: u32,
         cursor: Option<&str>,
     ) -> Answer<LockPage> {
-        if !(1..=MAX_PAGE).contains(&limit) {
-            return Err(ApiError::invalid(format!("limit is {limit}; it must be 1 to {MAX_PAGE}")));
-        }
+        check_limit(limit)?;
         let after = cursor.map(|cursor| name_of_kind(kind, cursor)).transpose()?;
         let groups: Vec<GroupId> = self.parts.router.groups().map(crate::group::Group::id).collect();
         let asked = groups.iter().map(|group| {
@@ -156,10 +154,18 @@ impl Endpoint {
     }
 }
 
-fn name_of_kind(kind: NameKind, text: &str) -> Answer<Name> {
+pub(super) fn check_limit(limit: u32) -> Answer<()> {
+    if (1..=MAX_PAGE).contains(&limit) {
+        return Ok(());
+    }
+    Err(ApiError::invalid(format!("limit is {limit}; it must be 1 to {MAX_PAGE}")))
+}
+
+pub(super) fn name_of_kind(kind: NameKind, text: &str) -> Answer<Name> {
     let name = match kind {
         NameKind::Lock => Name::lock(text),
         NameKind::Election => Name::election(text),
+        NameKind::Claim => Name::claim(text),
     };
     name.map_err(|error| ApiError::invalid(format!("cursor: {error}")))
 }

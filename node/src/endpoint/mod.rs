@@ -2,11 +2,12 @@
 //! group.
 //!
 //! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `watch`, `cluster`, [`partitions`]: the verbs. [`health`]: who can be
+//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `claims`, `watch`, `cluster`, [`partitions`]: the verbs. [`health`]: who can be
 //!   reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
 
+mod claims;
 mod cluster;
 mod convert;
 pub mod cursor;

@@ -1,5 +1,7 @@
 //! What endpoints are asked and answer, before it becomes JSON or protobuf.
 
+pub mod claims;
+
 use bytes::Bytes;
 use holdfast_locktable::{
     command::{RequestId, Wait},

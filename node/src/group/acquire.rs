@@ -128,24 +128,32 @@ impl Group {
         }
     }
 
-    /// Proposes the acquire; a session that this group does not know is met at its home first (rule R4).
     async fn propose_acquire(&self, request: &AcquireRequest) -> Result<Outcome, GroupError> {
+        self.propose_for(request.session, |epoch, attach| acquire_command(request, epoch, attach)).await
+    }
+
+    /// Proposes a command on behalf of a session; one that this group does not know is met at its home first (rule R4).
+    pub(super) async fn propose_for(
+        &self,
+        session: SessionId,
+        command: impl Fn(SessionEpoch, Option<FirstContact>) -> Command,
+    ) -> Result<Outcome, GroupError> {
         let mut last = GroupError::Unknown;
         for _ in 0..MEETINGS {
-            let (epoch, attach) = match self.proven_standing(request).await? {
+            let (epoch, attach) = match self.proven_standing(session).await? {
                 Standing::Known(epoch) => (epoch, None),
                 Standing::Unknown => {
-                    let (epoch, contact) = self.meet(request.session).await?;
+                    let (epoch, contact) = self.meet(session).await?;
                     (epoch, Some(contact))
                 }
             };
-            match self.parts.proposer.propose(acquire_command(request, epoch, attach)).await {
+            match self.parts.proposer.propose(command(epoch, attach)).await {
                 // The session came or went, or the term changed, between the look and the entry.
                 Err(
                     error @ GroupError::Rejected(Rejection::SessionUnknown { .. } | Rejection::StaleTerm),
                 ) => last = error,
                 Err(GroupError::Rejected(Rejection::SessionLost { .. }))
-                    if self.met_again(request, epoch) =>
+                    if self.met_again(session, epoch) =>
                 {
                     last = GroupError::Unknown;
                 }
@@ -159,18 +167,18 @@ impl Group {
     }
 
     /// Like [`Group::standing`]; that a session is not known at its home ends it, and only a proven leader may say so.
-    async fn proven_standing(&self, request: &AcquireRequest) -> Result<Standing, GroupError> {
-        let standing = self.standing(request);
-        if matches!(standing, Standing::Unknown) && (self.parts.home_of)(request.session) == self.id() {
+    async fn proven_standing(&self, session: SessionId) -> Result<Standing, GroupError> {
+        let standing = self.standing(session);
+        if matches!(standing, Standing::Unknown) && (self.parts.home_of)(session) == self.id() {
             self.confirm().await?;
-            return Ok(self.standing(request));
+            return Ok(self.standing(session));
         }
         Ok(standing)
     }
 
-    fn standing(&self, request: &AcquireRequest) -> Standing {
-        self.locks(|table| match table.session(request.session) {
-            Some(session) => Standing::Known(session.epoch),
+    fn standing(&self, session: SessionId) -> Standing {
+        self.locks(|table| match table.session_epoch(session) {
+            Some(epoch) => Standing::Known(epoch),
             None => Standing::Unknown,
         })
     }
@@ -181,8 +189,8 @@ impl Group {
     }
 
     /// Whether the session stands here under another epoch than the one just refused.
-    fn met_again(&self, request: &AcquireRequest, refused: SessionEpoch) -> bool {
-        matches!(self.standing(request), Standing::Known(epoch) if epoch != refused)
+    fn met_again(&self, session: SessionId, refused: SessionEpoch) -> bool {
+        matches!(self.standing(session), Standing::Known(epoch) if epoch != refused)
     }
 
     /// Asks the session's home, which attaches this group to it.

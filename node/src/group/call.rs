@@ -13,6 +13,7 @@ use holdfast_partitioner::{GroupId, MapEpoch};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    claims::{ClaimAnswer, ClaimCall},
     locate::Found,
     moves::{MoveAnswer, MoveCall},
     proposer::GroupError,
@@ -128,6 +129,8 @@ pub enum GroupCall {
     TakeSnapshot,
     /// A verb of a move of a range.
     Move(MoveCall),
+    /// A verb of claims.
+    Claim(ClaimCall),
 }
 
 /// What a verb answers.
@@ -185,6 +188,8 @@ pub enum GroupAnswer {
     Snapshot(Box<SnapshotView>),
     /// To a verb of a move.
     Move(MoveAnswer),
+    /// To a verb of claims.
+    Claim(ClaimAnswer),
 }
 
 /// The result of a verb.
@@ -211,7 +216,8 @@ impl GroupCall {
             | Self::Locate(_)
             | Self::Status
             | Self::TakeSnapshot
-            | Self::Move(_) => None,
+            | Self::Move(_)
+            | Self::Claim(_) => None,
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Saying of holds whether they stand in this group (rules R3, R17).
+//! Saying of holds, and of parts in claims, whether they stand in this group (rules R3, R17).
 //!
 //! Answered by a proven leader, from one look at its table: all of an answer is true under the one ownership epoch that it
 //! names. Of names whose range is on its way or elsewhere the group says nothing but that. Does not know where they are.
 
-use holdfast_locktable::{event::Removal, table::LockTable};
+use holdfast_locktable::{event::Removal, name::NameKind, table::LockTable};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -37,6 +37,10 @@ impl Group {
 fn find(table: &LockTable, hold: &Hold) -> Found {
     if table.owns(&hold.name).is_err() {
         return Found::Elsewhere;
+    }
+    if hold.name.kind() == NameKind::Claim {
+        let stands = table.is_member(&hold.name, hold.session);
+        return if stands { Found::Stands } else { Found::Ended(None) };
     }
     match table.holder(&hold.name) {
         Some((session, token, _)) if session == hold.session && token == hold.token => Found::Stands,

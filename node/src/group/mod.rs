@@ -2,6 +2,7 @@
 //!
 //! - [`call`]: the verbs, as they travel between members. `admission`: which of them are refused while there is too much to do.
 //! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. `cancel`: ending that. [`keepalive`]: renewing sessions.
+//!   [`claims`]: partitions that sessions share.
 //! - [`moves`]: giving a range away and taking one in.
 //! - [`read`]: lists and details. [`locate`]: whether holds stand here.
 //! - [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
@@ -14,6 +15,7 @@ mod admission;
 pub mod bootstrap;
 pub mod call;
 mod cancel;
+pub mod claims;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
@@ -186,6 +188,7 @@ impl Group {
             GroupCall::Status => Ok(GroupAnswer::Status(Box::new(self.status()))),
             GroupCall::TakeSnapshot => self.take_snapshot().await,
             GroupCall::Move(call) => self.move_call(call).await,
+            GroupCall::Claim(call) => self.claim_call(call).await,
             GroupCall::OpenSession { .. } => {
                 self.admit()?;
                 self.write(call).await
@@ -261,6 +264,7 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         | GroupCall::Locate(_)
         | GroupCall::Status
         | GroupCall::TakeSnapshot
-        | GroupCall::Move(_) => return None,
+        | GroupCall::Move(_)
+        | GroupCall::Claim(_) => return None,
     })
 }

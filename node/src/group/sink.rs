@@ -100,7 +100,9 @@ impl GroupSink {
                 Fact::EndTold { .. } => {}
                 Fact::RangeLeft { .. } => changes.push(fact),
                 // Only a leader's calls wait here; the next leader reads the waits from its table.
-                Fact::Waiting { .. } | Fact::WaitEnded { .. } if leads => changes.push(fact),
+                Fact::Waiting { .. } | Fact::WaitEnded { .. } | Fact::ClaimChanged { .. } if leads => {
+                    changes.push(fact);
+                }
                 Fact::HoldEnded { ref name, reason, granted_at_ms, .. } => {
                     if leads {
                         let held_ms = self.clock.wall_ms().saturating_sub(granted_at_ms);
@@ -110,7 +112,7 @@ impl GroupSink {
                         changes.push(fact);
                     }
                 }
-                Fact::Waiting { .. } | Fact::WaitEnded { .. } => {}
+                Fact::Waiting { .. } | Fact::WaitEnded { .. } | Fact::ClaimChanged { .. } => {}
             }
         }
     }

@@ -246,7 +246,8 @@ impl LeaseManager {
             | Fact::RangeLeft { .. }
             | Fact::Waiting { .. }
             | Fact::WaitEnded { .. }
-            | Fact::HoldEnded { .. } => {}
+            | Fact::HoldEnded { .. }
+            | Fact::ClaimChanged { .. } => {}
         }
     }
 

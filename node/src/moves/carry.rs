@@ -184,7 +184,7 @@ async fn within<T>(
 fn goer(piece: &Piece) -> Option<(SessionId, SessionEpoch)> {
     match piece {
         Piece::Session(moved) => Some((moved.session, moved.epoch)),
-        Piece::Key(_) => None,
+        Piece::Key(_) | Piece::Claim(_) | Piece::Member(_) => None,
     }
 }
 

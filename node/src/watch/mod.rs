@@ -1,9 +1,11 @@
-//! The watch fan-out of one group on one member: a thin actor over [`waits`] with [`told`], [`holds`] and [`watchers`].
+//! The watch fan-out of one group on one member: a thin actor over [`waits`] with [`told`], [`holds`], [`claims`] and
+//! [`watchers`].
 //!
 //! Applied events come in, in revision order; the one waiter behind a deleted key hears first, then those who follow a hold,
 //! then watchers. Waiting
 //! calls live here, not in a poll loop. It knows no leases and no sockets.
 
+pub mod claims;
 pub mod give_ups;
 pub mod holds;
 pub mod told;
@@ -22,6 +24,7 @@ use holdfast_locktable::{
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
+    claims::Looks,
     give_ups::{GiveUps, Intent},
     holds::{Hold, Holds, Listener},
     told::AttemptId,
@@ -156,6 +159,18 @@ pub struct Follow {
     pub listener: Listener,
 }
 
+/// A call wants to hear when what a session has of a claim changes. Sent before the call looks at the table.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Look {
+    /// The claim.
+    pub name: Name,
+    /// The member of the claim.
+    pub session: SessionId,
+    /// Where it listens; dropped without a word where this member leads no more.
+    pub tell: oneshot::Sender<()>,
+}
+
 /// Who listens to one group on one member, by what they listen to. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Audiences {
@@ -174,6 +189,7 @@ pub struct WatchFanout {
     waits: Waits<oneshot::Sender<CallEnd>>,
     give_ups: GiveUps,
     holds: Holds,
+    looks: Looks,
     watchers: Watchers,
     timer: Option<(Moment, SpawnHandle)>,
 }
@@ -184,7 +200,8 @@ impl WatchFanout {
         let (waits, holds) = (Waits::default(), Holds::new(audiences.followers));
         let watchers = Watchers::new(audiences.watchers);
         let give_ups = GiveUps::new(intent);
-        Self { proposer, clock, leading: false, waits, give_ups, holds, watchers, timer: None }
+        let looks = Looks::default();
+        Self { proposer, clock, leading: false, waits, give_ups, holds, looks, watchers, timer: None }
     }
 
     fn rearm(&mut self, ctx: &mut Context<Self>) {
@@ -254,8 +271,10 @@ impl WatchFanout {
                 }
             }
             Fact::HoldEnded { name, token, reason, .. } => self.holds.ended(name, token, reason),
+            Fact::ClaimChanged { name, session } => self.looks.changed(&name, session),
             Fact::RangeLeft { range, map_epoch } => {
                 self.holds.left(&range, map_epoch);
+                self.looks.left(&range);
                 for caller in self.waits.left(&range) {
                     // As above.
                     let _ = caller.send(CallEnd::Elsewhere);
@@ -354,6 +373,7 @@ impl Handler<Demoted> for WatchFanout {
 
     fn handle(&mut self, _: Demoted, _: &mut Self::Context) {
         self.leading = false;
+        self.looks = Looks::default();
         for caller in self.waits.demote() {
             // As above: nobody there, nothing to tell.
             let _ = caller.send(CallEnd::LeaderLost);
@@ -375,6 +395,17 @@ impl Handler<Watch> for WatchFanout {
 
     fn handle(&mut self, watch: Watch, _: &mut Self::Context) {
         self.watchers.add(watch.filter, watch.seen, watch.queue);
+    }
+}
+
+impl Handler<Look> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, look: Look, _: &mut Self::Context) {
+        // What is asked of one that leads no more is asked of the next.
+        if self.leading {
+            self.looks.add(look.name, look.session, look.tell);
+        }
     }
 }
 

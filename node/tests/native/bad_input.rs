@@ -137,10 +137,10 @@ async fn bad_requests_are_refused_one_by_one() {
     raw.refused(3, Ask::Acquire(v1::Acquire { value, ..acquire("a") }), "value").await;
     for token in [0, 1 << 53, u64::MAX] {
         raw.refused(4, Ask::Release(v1::Release { name: name("a"), token }), "token").await;
-        let hold = v1::Hold { name: name("a"), token, epoch: 1 };
+        let hold = v1::Hold { name: name("a"), token, epoch: 1, claim: false };
         raw.refused(4, Ask::Locate(v1::Locate { holds: vec![hold] }), "token").await;
     }
-    let hold = v1::Hold { name: name("a"), token: 7, epoch: 1 };
+    let hold = v1::Hold { name: name("a"), token: 7, epoch: 1, claim: false };
     raw.refused(4, Ask::Locate(v1::Locate { holds: vec![hold; 1_001] }), "1000 can be looked for").await;
     // The stream is whole, and none of it held or queued anything.
     assert!(matches!(raw.ask(5, Ask::Acquire(acquire("a"))).await, Answer::Granted(_)));

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "helpers of tests fail loudly")]
 
 mod bad_input;
+mod claims;
 mod cluster;
 mod elections;
 mod locks;

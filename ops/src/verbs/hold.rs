@@ -27,7 +27,7 @@ use crate::{
 /// Shortest and longest TTL that members accept.
 const TTL_BOUNDS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 /// How long leaving takes at most, when nobody waits for its result.
-const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+pub(super) const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 /// The same, when the lease is over and whatever is left to give back is so already.
 const LEAVE_LOST_WITHIN: Duration = Duration::from_millis(200);
 
@@ -48,7 +48,7 @@ pub(crate) struct HoldArgs {
     exit_code: Option<u8>,
 }
 
-fn ttl(text: &str) -> Result<Duration, String> {
+pub(super) fn ttl(text: &str) -> Result<Duration, String> {
     let ttl = cli::duration(text)?;
     if TTL_BOUNDS.contains(&ttl) { Ok(ttl) } else { Err("a TTL is 1s to 24h".into()) }
 }
@@ -226,10 +226,10 @@ impl<H: Hold> Holding<H> {
 }
 
 /// Closes the session, as far as that takes no longer than this: whatever it held or waited for is free then.
-async fn leave(session: &Session, within: Duration) {
+pub(super) async fn leave(session: &Session, within: Duration) {
     let _ = tokio::time::timeout(within, session.close()).await;
 }
 
-fn interrupted(signal: Signal) -> Failure {
+pub(super) fn interrupted(signal: Signal) -> Failure {
     Failure::new(Kind::Interrupted(signal as u8), format!("interrupted by {signal}; nothing was started"))
 }

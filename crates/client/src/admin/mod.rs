@@ -15,12 +15,15 @@ macro_rules! ask {
     }};
 }
 
+mod claims;
 mod convert;
 mod partition_types;
 mod partitions;
 mod types;
 
-use holdfast_proto::v1::{self, admin_client::AdminClient, lock_client::LockClient};
+use holdfast_proto::v1::{
+    self, admin_client::AdminClient, claims_client::ClaimsClient, lock_client::LockClient,
+};
 
 use crate::{
     client::Client,
@@ -28,6 +31,7 @@ use crate::{
     ids::{SessionId, Token},
 };
 
+pub use claims::{ClaimDetail, ClaimMember, ClaimPage, ClaimView, ListClaims, PartitionOwner};
 pub use partition_types::{
     MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionPlan, PartitionRequest,
     PartitionStep,
@@ -92,6 +96,37 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 impl Admin {
     pub(crate) const fn new(client: Client) -> Self {
         Self { client }
+    }
+
+    /// One page of claims, in name order.
+    ///
+    /// # Errors
+    /// As the member answers, or none did.
+    pub async fn claims(&self, query: &ListClaims) -> Result<ClaimPage, Error> {
+        let request = v1::ListClaimsRequest {
+            prefix: query.prefix.clone(),
+            limit: query.limit,
+            cursor: query.cursor.clone(),
+        };
+        ask!(self, ClaimsClient, list_claims, request).map(ClaimPage::from)
+    }
+
+    /// One claim with its members and owners; an error with [`ErrorCode::NotFound`] where nobody takes part.
+    ///
+    /// # Errors
+    /// As the member answers, or none did.
+    pub async fn claim(&self, name: &str) -> Result<ClaimDetail, Error> {
+        ask!(self, ClaimsClient, get_claim, v1::GetClaimRequest { name: name.to_owned() })
+            .map(ClaimDetail::from)
+    }
+
+    /// Has a member of a claim give everything back, partition by partition, and go.
+    ///
+    /// # Errors
+    /// The session takes no part, as the member answers otherwise, or none did.
+    pub async fn drain_claim(&self, name: &str, session: SessionId) -> Result<(), Error> {
+        let request = v1::ClaimMemberRequest { name: name.to_owned(), session: session.get() };
+        ask!(self, ClaimsClient, drain, request).map(drop)
     }
 
     /// One page of locks or elections, in name order.

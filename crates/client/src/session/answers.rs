@@ -82,6 +82,7 @@ impl Core {
         let hold = Hold {
             name: entry.queue.0.clone(),
             election: entry.queue.1,
+            claim: false,
             token: grant.token,
             place: Place { group: grant.group, epoch: grant.epoch },
             first_send: entry.first_send.unwrap_or(now),

@@ -174,6 +174,10 @@ impl Core {
     /// A hold has passed its deadline and the session lives on, so that its group may keep the lock for it when it is back:
     /// nobody counts on that any more, and it is released. One that nobody used is being released already.
     pub(super) fn write_off(&mut self, hold: u64, now: Moment) {
+        // A claim is left by whoever takes part in it.
+        if self.ledger.hold(hold).is_some_and(|hold| hold.claim) {
+            return;
+        }
         if let Ok((queue, token)) = self.holder_of(hold) {
             self.push(Call::Release { token, hold: None, reply: None }, queue, now);
         }
@@ -360,7 +364,7 @@ impl Core {
 
     /// The first message on a new connection.
     pub(crate) fn resume_message(&mut self) -> v1::SessionRequest {
-        let holds = self.ledger.live_holds().map(hold_message).collect();
+        let holds = self.ledger.live_holds().filter(|hold| !hold.claim).map(hold_message).collect();
         let sequence = self.sequence();
         self.resumed_by = Some(sequence);
         self.request(sequence, v1::session_request::Body::Resume(v1::Resume { holds }))
@@ -394,7 +398,7 @@ impl Core {
 /// A hold as servers are told of it.
 pub(super) fn hold_message(hold: &Hold) -> v1::Hold {
     let name = v1::Name { text: hold.name.as_ref().to_owned(), election: hold.election };
-    v1::Hold { name: Some(name), token: hold.token, epoch: hold.place.epoch }
+    v1::Hold { name: Some(name), token: hold.token, epoch: hold.place.epoch, claim: hold.claim }
 }
 
 fn close_queue() -> Queue {

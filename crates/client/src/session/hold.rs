@@ -1,4 +1,4 @@
-//! One lock that a session holds, as the session's books have it.
+//! One lock that a session holds, or one claim that it takes part in, as the session's books have it.
 
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ use crate::{clock::Moment, state::LossReason};
 pub(crate) struct Hold {
     pub(crate) name: Arc<str>,
     pub(crate) election: bool,
+    /// It stands for a part in a claim, which has neither a token nor a release of its own.
+    pub(crate) claim: bool,
     pub(crate) token: u64,
     /// Where it is known to stand: whose acknowledgements count.
     pub(crate) place: Place,

@@ -81,6 +81,11 @@ impl Ledger {
         self.contacts.entry(sequence).or_insert(Contact { first_send: now, ended: None });
     }
 
+    /// When an acquire that is not over went out first.
+    pub(crate) fn asked(&self, sequence: u64) -> Option<Moment> {
+        self.contacts.get(&sequence).map(|contact| contact.first_send)
+    }
+
     /// An acquire is over without a grant. `attached` is false where it certainly met no group (a busy try).
     pub(crate) fn acquire_ended(&mut self, sequence: u64, attached: bool, now: Moment) {
         if !attached {

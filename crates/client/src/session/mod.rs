@@ -7,6 +7,7 @@
 //! - [`open`]: how a session begins.
 
 mod answers;
+mod claims;
 mod core;
 mod driver;
 mod hold;
@@ -30,6 +31,7 @@ use tokio::sync::watch;
 pub use self::open::{DEFAULT_TTL, SessionOptions};
 pub(crate) use self::{core::Want, request::Wait, shared::Shared, stream::Streams};
 use crate::{
+    claim::JoinClaim,
     election::Election,
     error::Error,
     ids::SessionId,
@@ -148,6 +150,18 @@ impl Session {
     /// ```
     pub fn election(&self, name: impl Into<Arc<str>>) -> Election {
         Election::new(self.clone(), name.into())
+    }
+
+    /// A claim of so many partitions, to be joined: the live sessions that take part share them.
+    ///
+    /// ```no_run
+    /// # async fn example(session: holdfast_client::Session) -> Result<(), holdfast_client::ClaimError> {
+    /// let claim = session.claim("ingest", 64).join().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn claim(&self, name: impl Into<Arc<str>>, partitions: u32) -> JoinClaim {
+        JoinClaim::new(self.clone(), name.into(), partitions)
     }
 
     /// Closes the session: all its locks come free at once, everywhere, and its guards turn lost. Closing one that is

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use super::core::Core;
 use crate::{
+    claim::Slots,
     client::Inner,
     clock::Moment,
     ids::SessionId,
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     answered: AtomicBool,
     state: watch::Sender<SessionState>,
     holds: Mutex<BTreeMap<u64, watch::Sender<HoldState>>>,
+    /// The claims that the session takes part in.
+    pub(crate) claims: Slots,
 }
 
 impl Shared {
@@ -45,6 +48,7 @@ impl Shared {
             answered: AtomicBool::new(false),
             state,
             holds: Mutex::new(BTreeMap::new()),
+            claims: Slots::default(),
         }
     }
 

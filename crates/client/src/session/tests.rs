@@ -1,5 +1,6 @@
 //! The session's state machine under literal times: no runtime, no connection.
 
+mod claims;
 mod deadlines;
 mod moves;
 mod requests;

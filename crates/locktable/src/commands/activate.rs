@@ -64,6 +64,7 @@ fn settle_in(table: &mut LockTable, changes: &mut Changes, incoming: Incoming) {
     for (key, reason) in free {
         table.delete(changes, &key, Removal::SessionEnded(reason));
     }
+    table.install_claims(&ended.keys().copied().collect(), changes);
 }
 
 /// Takes a session in. Answers why it has ended, where its keys are to be free at once.

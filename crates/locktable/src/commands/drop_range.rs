@@ -37,6 +37,7 @@ pub(crate) fn apply(
     for key in &keys {
         table.take_away(key);
     }
+    table.take_claims_away(&range);
     for known in table.state.sessions.values_mut() {
         known.requests.forget(&range);
     }

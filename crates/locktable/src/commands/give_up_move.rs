@@ -14,6 +14,7 @@ pub(crate) fn apply(table: &mut LockTable, number: MoveNumber) -> Result<Outcome
     moves.highest = number;
     if moves.under_way() == Some(number) {
         (moves.sealed, moves.incoming) = (None, None);
+        table.state.claims.arriving.clear();
     }
     Ok(Outcome::Done)
 }

@@ -7,8 +7,9 @@ use crate::{
     codec::Digest,
     command::Import,
     moved::Moved,
+    name::Name,
     outcome::{Outcome, Rejection},
-    table::{Arriving, Incoming, LockTable},
+    table::{Arriving, Claim, Incoming, LockTable},
 };
 
 pub(crate) fn apply(table: &mut LockTable, import: &Import) -> Result<Outcome, Rejection> {
@@ -18,7 +19,7 @@ pub(crate) fn apply(table: &mut LockTable, import: &Import) -> Result<Outcome, R
     };
     // A part that came before; or the whole, whichever attempt brought it.
     if incoming.complete.is_none() && import.part == incoming.next {
-        take(incoming, import);
+        take(incoming, &mut table.state.claims.arriving, import);
     }
     let complete = incoming.complete.map(|_| incoming.digest);
     Ok(Outcome::Imported { next: incoming.next, complete })
@@ -48,6 +49,7 @@ fn start(table: &mut LockTable, import: &Import) -> Result<(), Rejection> {
         return Err(Rejection::ImportOutOfOrder { next: 0 });
     }
     table.state.moves.highest = import.move_number;
+    table.state.claims.arriving.clear();
     table.state.moves.incoming = Some(Box::new(Incoming {
         move_number: import.move_number,
         attempt: import.attempt,
@@ -61,7 +63,7 @@ fn start(table: &mut LockTable, import: &Import) -> Result<(), Rejection> {
     Ok(())
 }
 
-fn take(incoming: &mut Incoming, import: &Import) {
+fn take(incoming: &mut Incoming, claims: &mut BTreeMap<Name, Claim>, import: &Import) {
     incoming.digest = incoming.digest.with(&import.moved);
     for piece in &import.moved {
         match piece {
@@ -71,6 +73,13 @@ fn take(incoming: &mut Incoming, import: &Import) {
             }
             Moved::Key(moved) => {
                 incoming.keys.insert(moved.key.clone(), moved.record.clone());
+            }
+            Moved::Claim(moved) => {
+                claims.entry(moved.name.clone()).or_default().owners.clone_from(&moved.owners);
+            }
+            Moved::Member(moved) => {
+                let claim = claims.entry(moved.claim.clone()).or_default();
+                claim.members.insert(moved.session, moved.member.clone());
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The end of a session in this group, whatever ended it: its keys go, and its home keeps in mind whom to tell.
+//! The end of a session in this group, whatever ended it: its keys and its parts in claims go, and its home keeps in mind
+//! whom to tell.
 
 use alloc::{collections::BTreeSet, vec::Vec};
 
@@ -14,19 +15,22 @@ use crate::{
     table::{Absent, Changes, LockTable, Pending, Role},
 };
 
-/// Reserves the revision at which the keys of these sessions go, if they have any.
+/// Reserves the revision at which the keys of these sessions and their parts in claims go, if they have any.
 pub(super) fn reserve(
     table: &LockTable,
     changes: &mut Changes,
     mut sessions: impl Iterator<Item = SessionId>,
 ) -> Result<(), Rejection> {
-    if sessions.any(|session| table.index.keys_of(session).next().is_some()) {
+    let has = |session| {
+        table.index.keys_of(session).next().is_some() || table.joined.claims_of(session).next().is_some()
+    };
+    if sessions.any(has) {
         changes.write_at(table.next_revision()?);
     }
     Ok(())
 }
 
-/// Removes a session and its keys; the revision is reserved. Answers which groups are to be told.
+/// Removes a session with its keys and its parts in claims; the revision is reserved. Answers which groups are to be told.
 pub(super) fn remove(
     table: &mut LockTable,
     changes: &mut Changes,
@@ -39,6 +43,9 @@ pub(super) fn remove(
     let keys: Vec<Bytes> = table.index.keys_of(session).cloned().collect();
     for key in &keys {
         table.delete(changes, key, Removal::SessionEnded(reason));
+    }
+    for claim in table.claims_of(session) {
+        table.leave(changes, &claim, session);
     }
     let Some(known) = table.state.sessions.remove(&session) else { return BTreeSet::new() };
     let to_tell = match known.role {

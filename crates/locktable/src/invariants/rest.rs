@@ -3,11 +3,13 @@
 use super::Violation;
 use crate::{
     ids::Revision,
-    table::{HISTORY_BYTES, HISTORY_EVENTS, Index, LockTable},
+    table::{HISTORY_BYTES, HISTORY_EVENTS, Index, Joined, LockTable},
 };
 
 pub(super) fn indexes(table: &LockTable) -> Result<(), Violation> {
-    if table.index == Index::of(&table.state.keys) { Ok(()) } else { Err(Violation::Indexes) }
+    let keys = table.index == Index::of(&table.state.keys);
+    let claims = table.joined == Joined::of(&table.state.claims.live);
+    if keys && claims { Ok(()) } else { Err(Violation::Indexes) }
 }
 
 pub(super) fn revision(table: &LockTable) -> Result<(), Violation> {

@@ -7,13 +7,15 @@ use holdfast_partitioner::GroupId;
 
 use super::{Violation, check};
 use crate::{
-    command::{Command, RequestId, SessionEndReason},
+    assign::Owner,
+    command::{Command, JoinClaim, RequestId, SessionEndReason},
     commands::MAX_TTL_MS,
     ids::Revision,
+    name::Name,
     sample::*,
     table::{
-        Absent, HISTORY_EVENTS, Index, Key, LockTable, MAX_ENDED_HOLDS, MAX_OUTSTANDING, Pending, Place,
-        Requests, Role, Session,
+        Absent, Claim, HISTORY_EVENTS, Index, Joined, Key, LockTable, MAX_ENDED_HOLDS, MAX_OUTSTANDING,
+        Pending, Place, Requests, Role, Session,
     },
 };
 
@@ -200,6 +202,74 @@ fn absent() {
         t.state.absent.insert(id(9), absent);
     });
     assert_eq!(floor, wrong(9));
+}
+
+/// Session 3 has both partitions and is drained, session 1 waits for them.
+fn claims(change: impl FnOnce(&mut LockTable)) -> Violation {
+    let mut table = with_sessions(3);
+    let name = Name::claim("c").unwrap();
+    let join = |session, partitions| {
+        let (name, session, epoch) = (name.clone(), id(session), epoch(session));
+        let (attach, weight, metadata) = (None, 1, crate::metadata::Metadata::default());
+        Command::JoinClaim(JoinClaim { name, session, epoch, attach, partitions, weight, metadata })
+    };
+    for command in [join(3, 2), join(1, 2), Command::DrainClaim { name: name.clone(), session: id(3) }] {
+        assert!(run(&mut table, command).is_ok());
+    }
+    assert_eq!(check(&table), Ok(()));
+    change(&mut table);
+    table.joined = Joined::of(&table.state.claims.live);
+    check(&table).unwrap_err()
+}
+
+fn the_claim(table: &mut LockTable) -> &mut Claim {
+    table.state.claims.live.get_mut(&Name::claim("c").unwrap()).unwrap()
+}
+
+#[test]
+fn claim() {
+    let wrong = Violation::Claim { name: Name::claim("c").unwrap() };
+    assert_eq!(claims(|t| the_claim(t).owners.clear()), wrong);
+    assert_eq!(claims(|t| the_claim(t).owners.resize(4_097, None)), wrong);
+    assert_eq!(claims(|t| the_claim(t).members.clear()), wrong);
+    assert_eq!(claims(|t| the_claim(t).members.get_mut(&id(1)).unwrap().weight = 0), wrong);
+    assert_eq!(claims(|t| the_claim(t).members.get_mut(&id(1)).unwrap().changed = Revision(99)), wrong);
+    assert_eq!(claims(|t| drop(t.state.sessions.remove(&id(1)))), wrong);
+    let arriving = claims(|t| {
+        let claim = the_claim(t).clone();
+        t.state.claims.arriving.insert(Name::claim("c").unwrap(), claim);
+    });
+    assert_eq!(arriving, wrong);
+    let lock = claims(|t| {
+        let claim = the_claim(t).clone();
+        t.state.claims.live.insert(lock("c"), claim);
+    });
+    assert_eq!(lock, Violation::Claim { name: self::lock("c") });
+}
+
+#[test]
+fn partition_owner() {
+    let wrong = Violation::PartitionOwner { name: Name::claim("c").unwrap(), partition: 1 };
+    let owner = |t: &mut LockTable, change: fn(&mut Owner)| {
+        change(the_claim(t).owners[1].as_mut().unwrap());
+    };
+    assert_eq!(claims(|t| owner(t, |owner| owner.session = id(2))), wrong);
+    assert_eq!(claims(|t| owner(t, |owner| owner.token = Revision(0))), wrong);
+    assert_eq!(claims(|t| owner(t, |owner| owner.token = Revision(99))), wrong);
+}
+
+#[test]
+fn assignment() {
+    let wrong = Violation::Assignment { name: Name::claim("c").unwrap() };
+    assert_eq!(claims(|t| the_claim(t).owners[1] = None), wrong);
+    assert_eq!(claims(|t| the_claim(t).owners[1].as_mut().unwrap().revoking = false), wrong);
+    let drained = claims(|t| {
+        let claim = the_claim(t);
+        for owner in claim.owners.iter_mut().flatten() {
+            (owner.session, owner.revoking) = (id(1), false);
+        }
+    });
+    assert_eq!(drained, wrong);
 }
 
 #[test]

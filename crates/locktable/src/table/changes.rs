@@ -3,7 +3,11 @@
 //! Commands check first and write afterwards; from the first write on nothing can fail. Grants are decided once, after
 //! all writes of the entry, so that nobody is granted what the same entry takes away.
 
-use alloc::{boxed::Box, collections::BTreeMap, vec::Vec};
+use alloc::{
+    boxed::Box,
+    collections::{BTreeMap, BTreeSet},
+    vec::Vec,
+};
 
 use bytes::Bytes;
 
@@ -30,6 +34,10 @@ pub(crate) struct Changes {
     touched: BTreeMap<Name, Option<(SessionId, Token)>>,
     /// Keys of queues that the entry created.
     created: Vec<(Name, SessionId)>,
+    /// Claims that changed, each with the sessions whose view of it did.
+    claims: BTreeMap<Name, BTreeSet<SessionId>>,
+    /// Whether any claim changed.
+    claimed: bool,
 }
 
 impl Changes {
@@ -42,6 +50,8 @@ impl Changes {
             facts: Vec::new(),
             touched: BTreeMap::new(),
             created: Vec::new(),
+            claims: BTreeMap::new(),
+            claimed: false,
         }
     }
 
@@ -56,6 +66,17 @@ impl Changes {
 
     pub(crate) fn fact(&mut self, fact: Fact) {
         self.facts.push(fact);
+    }
+
+    /// A claim changed, for this session at least.
+    pub(crate) fn claim(&mut self, name: &Name, session: SessionId) {
+        self.claims.entry(name.clone()).or_default().insert(session);
+        self.claimed = true;
+    }
+
+    /// The claims that are still to be settled.
+    pub(super) fn take_claims(&mut self) -> BTreeMap<Name, BTreeSet<SessionId>> {
+        core::mem::take(&mut self.claims)
     }
 
     pub(crate) fn into_parts(self) -> (Vec<Event>, Vec<Fact>) {
@@ -226,7 +247,8 @@ impl LockTable {
             let (request, wait) = (place.request.clone(), place.wait);
             changes.facts.push(Fact::Waiting { name, session, request, wait });
         }
-        if !changes.events.is_empty() {
+        self.settle_claims(changes);
+        if !changes.events.is_empty() || changes.claimed {
             self.state.revision = changes.revision;
             self.state.history.push(&changes.events);
         }

@@ -3,6 +3,7 @@
 //! Nothing in the range changes while it is sealed, so that parts that are read one after the other fit together. Of
 //! sessions the destination learns what they have left, and what must not be executed again.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
@@ -13,7 +14,7 @@ use super::{LockTable, Role, Session, moves::Sealed};
 use crate::{
     codec,
     ids::{MoveNumber, Revision, SessionEpoch, SessionId},
-    moved::{Cursor, Export, Moved, MovedKey, MovedLease, MovedSession},
+    moved::{Cursor, Export, Moved, MovedClaim, MovedKey, MovedLease, MovedMember, MovedSession},
     outcome::Rejection,
     route,
 };
@@ -28,7 +29,7 @@ impl LockTable {
         let sessions =
             self.sessions_of(sealed, after).map(|(session, moved)| (Cursor::Session(session), moved));
         let keys = self.keys_to_move(&sealed.range, after).map(|(key, moved)| (Cursor::Key(key), moved));
-        for (cursor, piece) in sessions.chain(keys) {
+        for (cursor, piece) in sessions.chain(keys).chain(self.claims_to_move(&sealed.range, after)) {
             if room == 0 {
                 return Some(part);
             }
@@ -48,7 +49,7 @@ impl LockTable {
         let from = match after {
             Cursor::Start => Some(Bound::Unbounded),
             Cursor::Session(session) => Some(Bound::Excluded(*session)),
-            Cursor::Key(_) => None,
+            Cursor::Key(_) | Cursor::Claim(..) => None,
         };
         let all = from.map(|from| self.state.sessions.range((from, Bound::Unbounded)));
         let absent = from.map(|from| self.state.absent.range((from, Bound::Unbounded)));
@@ -60,7 +61,7 @@ impl LockTable {
             let requests = absent.requests.within(&sealed.range)?;
             Some((*session, MovedSession { session: *session, epoch: absent.epoch, lease: None, requests }))
         });
-        merged(known, absent).map(|(session, moved)| (session, Moved::Session(alloc::boxed::Box::new(moved))))
+        merged(known, absent).map(|(session, moved)| (session, Moved::Session(Box::new(moved))))
     }
 
     fn moved_session(&self, sealed: &Sealed, session: SessionId, known: &Session) -> Option<MovedSession> {
@@ -90,9 +91,10 @@ impl LockTable {
         }
     }
 
-    /// Whether keys that hang on the session belong to the range.
+    /// Whether keys that hang on the session, or claims that it takes part in, belong to the range.
     pub(crate) fn has_keys_in(&self, range: &Range, session: SessionId) -> bool {
         self.index.keys_of(session).any(|key| range.contains(&route::of_key(key)))
+            || self.joined.claims_of(session).any(|claim| range.contains(claim.internal()))
     }
 
     fn keys_to_move<'t>(
@@ -101,16 +103,44 @@ impl LockTable {
         after: &Cursor,
     ) -> impl Iterator<Item = (Bytes, Moved)> + 't {
         let from = match after {
-            Cursor::Start | Cursor::Session(_) => Bound::Unbounded,
-            Cursor::Key(key) => Bound::Excluded(key.clone()),
+            Cursor::Start | Cursor::Session(_) => Some(Bound::Unbounded),
+            Cursor::Key(key) => Some(Bound::Excluded(key.clone())),
+            Cursor::Claim(..) => None,
         };
-        let keys = self.state.keys.range((from, Bound::Unbounded));
+        let keys = from.into_iter().flat_map(|from| self.state.keys.range((from, Bound::Unbounded)));
         keys.filter(|(key, _)| range.contains(&route::of_key(key))).map(|(key, record)| {
             (key.clone(), Moved::Key(MovedKey { key: key.clone(), record: record.clone() }))
         })
     }
 
-    /// Refuses the end of a session that has keys in a sealed range: they would neither go nor stay (rule R16). Whoever wants
+    /// The claims of the range, each followed by its members.
+    fn claims_to_move<'t>(
+        &'t self,
+        range: &'t Range,
+        after: &Cursor,
+    ) -> impl Iterator<Item = (Cursor, Moved)> + 't {
+        let (first, member) = match after {
+            Cursor::Start | Cursor::Session(_) | Cursor::Key(_) => (None, None),
+            Cursor::Claim(name, member) => (Some(name.clone()), *member),
+        };
+        let from = first.clone().map_or(Bound::Unbounded, Bound::Included);
+        let claims = self.state.claims.live.range((from, Bound::Unbounded));
+        claims.filter(|(name, _)| range.contains(name.internal())).flat_map(move |(name, claim)| {
+            let begun = first.as_ref() == Some(name);
+            let after = member.filter(|_| begun).map_or(Bound::Unbounded, Bound::Excluded);
+            let itself = (!begun).then(|| {
+                let moved = MovedClaim { name: name.clone(), owners: claim.owners.clone() };
+                (Cursor::Claim(name.clone(), None), Moved::Claim(Box::new(moved)))
+            });
+            let members = claim.members.range((after, Bound::Unbounded)).map(move |(session, member)| {
+                let moved = MovedMember { claim: name.clone(), session: *session, member: member.clone() };
+                (Cursor::Claim(name.clone(), Some(*session)), Moved::Member(Box::new(moved)))
+            });
+            itself.into_iter().chain(members)
+        })
+    }
+
+    /// Refuses the end of a session that has keys or claims in a sealed range: they would neither go nor stay (rule R16). Whoever wants
     /// it ends it again, within a moment.
     pub(crate) fn check_unsealed(&self, session: SessionId) -> Result<(), Rejection> {
         match &self.state.moves.sealed {

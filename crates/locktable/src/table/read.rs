@@ -1,5 +1,6 @@
 //! Reads: nothing here changes anything. Views are copies, so that a reader holds no lock on the table.
 
+mod claims;
 mod keys;
 mod queues;
 mod requests;

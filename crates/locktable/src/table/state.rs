@@ -9,7 +9,7 @@ use bytes::Bytes;
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
 
-use super::{history::History, moves::Moves, ownership::Ownership, requests::Requests};
+use super::{claims::Claims, history::History, moves::Moves, ownership::Ownership, requests::Requests};
 use crate::{
     command::{RequestId, SessionEndReason, Wait},
     ids::{Revision, SessionEpoch, SessionId},
@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) absent: BTreeMap<SessionId, Absent>,
     /// Ranges on their way. Version 2 of a snapshot ends before. Boxed, as there are few.
     pub(crate) moves: Box<Moves>,
+    /// Partitions that sessions share. Version 3 of a snapshot ends before.
+    pub(crate) claims: Claims,
 }
 
 /// One key.
@@ -111,6 +113,7 @@ impl State {
             history: History::default(),
             absent: BTreeMap::new(),
             moves: Box::default(),
+            claims: Claims::default(),
         }
     }
 

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use holdfast_locktable::{
     codec::Digest,
     command::{
-        Acquire, Activate, Attach, Cancel, CancelReason, Command, Contact, DropRange, EndReason, IfGranted,
-        Import, LearnedEnd, OpenSession, Own, Proposal, Repeat, RequestId, Seal, SessionEndReason, Wait,
+        AckRevoked, Acquire, Activate, Attach, Cancel, CancelReason, Command, Contact, DropRange, EndReason,
+        IfGranted, Import, JoinClaim, LearnedEnd, OpenSession, Own, Proposal, Repeat, RequestId, Seal,
+        SessionEndReason, Wait,
     },
     ids::{MoveNumber, Revision, SessionEpoch, SessionId, Term},
     metadata::Metadata,
-    moved::Cursor,
+    moved::{Cursor, Moved},
     name::Name,
     table::{LockTable, Position},
     txn::{Compare, CompareOrder, CompareTarget, Delete, Put, Range, Sort, Txn, TxnOp},
@@ -19,7 +20,7 @@ use holdfast_locktable::{
 use holdfast_partitioner::{GroupId, MapEpoch, Part};
 
 /// How many variants [`Command`] has.
-pub(crate) const VARIANTS: u8 = 25;
+pub(crate) const VARIANTS: u8 = 29;
 
 /// The variant's name. Whoever adds one adds a sample and counts [`VARIANTS`] up.
 pub(crate) fn variant(command: &Command) -> &'static str {
@@ -49,6 +50,10 @@ pub(crate) fn variant(command: &Command) -> &'static str {
         Command::Discard { .. } => "discard",
         Command::Drop(_) => "drop",
         Command::AttachSessions { .. } => "attach_sessions",
+        Command::JoinClaim(_) => "join_claim",
+        Command::LeaveClaim { .. } => "leave_claim",
+        Command::DrainClaim { .. } => "drain_claim",
+        Command::AckRevoked(_) => "ack_revoked",
     }
 }
 
@@ -98,7 +103,49 @@ fn commands() -> Vec<Command> {
         attach_cancel(0xabc, 300, RequestId::Sequence { sequence: 300, lowest: 299 }),
     ]);
     all.extend(moves());
+    all.extend(claims());
     all
+}
+
+fn claims() -> Vec<Command> {
+    let (name, session, epoch, move_number) = (claim(), id(0xabc), SessionEpoch(300), MoveNumber(8));
+    let partitions = vec![(0, Revision(7)), (300, Revision(1 << 44 | 7))];
+    let mut source = table();
+    let of_claims = Seal { move_number, range: range(), term: Term(5), left: vec![] };
+    for (index, command) in
+        (400..).zip([Command::Unseal { move_number: MoveNumber(7) }, Command::Seal(of_claims)])
+    {
+        run(&mut source, index, command);
+    }
+    let export = source.export(move_number, &Cursor::Start, usize::MAX).unwrap();
+    let is_of_claims = |moved: &Moved| matches!(moved, Moved::Claim(_) | Moved::Member(_));
+    let moved: Vec<Moved> = export.moved.into_iter().filter(is_of_claims).collect();
+    assert!(moved.len() > 1);
+    vec![
+        join(0xabc, 300, 4_096, Some(attach())),
+        Command::LeaveClaim { name: name.clone(), session, epoch },
+        Command::DrainClaim { name: name.clone(), session },
+        Command::AckRevoked(AckRevoked { name, session, epoch, partitions }),
+        join(1, 2, 3, None),
+        Command::Import(Import { move_number, attempt: 1, range: range(), part: 1, moved, last: None }),
+    ]
+}
+
+fn join(session: u64, epoch: u64, partitions: u32, attach: Option<Attach>) -> Command {
+    let (name, session, epoch) = (claim(), id(session), SessionEpoch(epoch));
+    Command::JoinClaim(JoinClaim {
+        name,
+        session,
+        epoch,
+        attach,
+        partitions,
+        weight: 2,
+        metadata: metadata(),
+    })
+}
+
+fn claim() -> Name {
+    Name::claim("jobs/1").unwrap()
 }
 
 fn range() -> holdfast_partitioner::Range {
@@ -230,8 +277,23 @@ fn txn() -> Txn {
     }
 }
 
-/// As [`second_table`], with a range that came and one that is sealed for going.
+/// As [`third_table`], with a claim in which something is being revoked.
 pub(crate) fn table() -> LockTable {
+    let mut table = third_table();
+    let commands = [
+        Command::Unseal { move_number: MoveNumber(7) },
+        join(1, 2, 3, None),
+        join(2, 3, 3, None),
+        Command::DrainClaim { name: claim(), session: id(1) },
+    ];
+    for (index, command) in (300..).zip(commands) {
+        run(&mut table, index, command);
+    }
+    table
+}
+
+/// As [`second_table`], with a range that came and one that is sealed for going. Version 3 knew no more.
+pub(crate) fn third_table() -> LockTable {
     let (move_number, map_epoch, attempt) = (MoveNumber(3), MapEpoch::FIRST, 1);
     let range = holdfast_partitioner::Range::new("moved/", [], Part::All);
     let ranges = vec![holdfast_partitioner::Range::everything()];

@@ -4,8 +4,9 @@ use bytes::Bytes;
 use holdfast_locktable::{
     codec::Digest,
     command::{
-        Acquire, Activate, Attach, Cancel, CancelReason, Command, Contact, DropRange, EndReason, IfGranted,
-        Import, LearnedEnd, OpenSession, Own, Repeat, RequestId, Seal, SessionEndReason, Wait,
+        AckRevoked, Acquire, Activate, Attach, Cancel, CancelReason, Command, Contact, DropRange, EndReason,
+        IfGranted, Import, JoinClaim, LearnedEnd, OpenSession, Own, Repeat, RequestId, Seal,
+        SessionEndReason, Wait,
     },
     ids::{MoveNumber, Revision, SessionEpoch, SessionId, Term},
     metadata::Metadata,
@@ -26,7 +27,8 @@ use super::{World, render};
 /// `drop N own PREFIX…` (`*` for all names, `-PREFIX` for all but these), and `import N from GROUP [by=BYTES] [attempt=K]
 /// [part=K]` of all parts or one,
 /// `txn [attach=A] [if KEY=0|KEY=REV …] then STEP; … else STEP; …` with steps `put KEY VALUE [lease=A]`,
-/// `del KEY [END]`, `range KEY [END]`; `mark A 3s`, `clear A`, `compact REV`. Anywhere: `epoch=N`, `term=N`.
+/// `del KEY [END]`, `range KEY [END]`; `mark A 3s`, `clear A`, `compact REV`; of claims `join A NAME PARTITIONS [weight=W]
+/// [attach]`, `leave A NAME`, `drain A NAME`, `give-back A NAME PARTITION=TOKEN …`. Anywhere: `epoch=N`, `term=N`.
 pub(super) fn command(world: &mut World, group: u32, words: &[&str]) -> Command {
     let term = value(words, "term").map_or(world.term, |n| Term(n.parse().unwrap()));
     let who = |at: usize| session(words[at]);
@@ -95,8 +97,33 @@ pub(super) fn command(world: &mut World, group: u32, words: &[&str]) -> Command 
             let (move_number, ranges) = (number(words[1]), ranges(&words[3..]));
             Command::Drop(DropRange { move_number, map_epoch: MapEpoch::FIRST, ranges })
         }
+        "join" => Command::JoinClaim(JoinClaim {
+            name: claim(words[2]),
+            session: who(1),
+            epoch: epoch(world, words, who(1)),
+            attach: words.contains(&"attach").then(|| attach(world, who(1), term)),
+            partitions: words[3].parse().unwrap(),
+            weight: value(words, "weight").map_or(1, |weight| weight.parse().unwrap()),
+            metadata: Metadata::default(),
+        }),
+        "leave" => {
+            let epoch = epoch(world, words, who(1));
+            Command::LeaveClaim { name: claim(words[2]), session: who(1), epoch }
+        }
+        "drain" => Command::DrainClaim { name: claim(words[2]), session: who(1) },
+        "give-back" => {
+            let (name, epoch) = (claim(words[2]), epoch(world, words, who(1)));
+            let pairs = words[3..].iter().filter_map(|word| word.split_once('='));
+            let partitions = pairs.filter(|(key, _)| *key != "epoch");
+            let partitions = partitions.map(|(p, token)| (p.parse().unwrap(), revision(token))).collect();
+            Command::AckRevoked(AckRevoked { name, session: who(1), epoch, partitions })
+        }
         other => panic!("no such command: {other}"),
     }
+}
+
+fn claim(text: &str) -> Name {
+    Name::claim(text).unwrap()
 }
 
 /// The parts of an export, as they are to be imported.
@@ -135,7 +162,8 @@ fn ranges(words: &[&str]) -> Vec<holdfast_partitioner::Range> {
     prefixes.iter().map(range).collect()
 }
 
-/// `show NAME`, `list PREFIX`, `state A NAME id=x`, `session A`, `events from REV`, `history NAME`, `ends`, `waits`, `counts`.
+/// `show NAME`, `list PREFIX`, `state A NAME id=x`, `session A`, `events from REV`, `history NAME`, `ends`, `waits`,
+/// `counts`, `claim NAME`, `claims PREFIX`, `member A NAME`.
 pub(super) fn read(table: &LockTable, words: &[&str]) -> Option<Vec<String>> {
     Some(match words[0] {
         "show" => table.queue(&name(words[1])).map_or(vec!["free".into()], |queue| render::queue(&queue)),
@@ -157,6 +185,15 @@ pub(super) fn read(table: &LockTable, words: &[&str]) -> Option<Vec<String>> {
         "waits" => {
             table.waits().map(|w| format!("{} for {} {:?}", render::who(w.session), w.name, w.wait)).collect()
         }
+        "claim" => table.claim(&claim(words[1])).map_or(vec!["no members".into()], |c| render::claim(&c)),
+        "claims" => {
+            let (claims, _) = table.claims(words.get(1).unwrap_or(&""), None, 100);
+            claims
+                .iter()
+                .map(|c| format!("{} of {} partitions by {}", c.name, c.partitions, c.members))
+                .collect()
+        }
+        "member" => vec![render::membership(table.membership(&claim(words[2]), session(words[1])))],
         "counts" => vec![format!("{:?}", table.counts())],
         _ => return None,
     })

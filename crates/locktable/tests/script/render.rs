@@ -7,7 +7,7 @@ use holdfast_locktable::{
     outcome::{Applied, CancelOutcome, Outcome, Rejection},
     table::LockTable,
     txn::{TxnAnswer, TxnOutcome},
-    view::{QueueView, SessionRole, SessionView},
+    view::{ClaimView, Membership, QueueView, SessionRole, SessionView},
 };
 
 pub(super) fn applied(applied: &Applied) -> Vec<String> {
@@ -59,6 +59,8 @@ fn outcome(outcome: &Outcome) -> String {
                 lost.iter().map(|end| format!(" {} {:?}", who(end.session), end.reason)).collect();
             format!("attached{}{}", if lost.is_empty() { "" } else { ", but for" }, lost.concat())
         }
+        Outcome::ClaimLeft { left: true } => "left".into(),
+        Outcome::ClaimLeft { left: false } => "was no member".into(),
     }
 }
 
@@ -115,6 +117,8 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::StaleMove { highest } => format!("stale move, the highest is {highest}"),
         Rejection::MoveUnderWay { move_number } => format!("move {move_number} is under way"),
         Rejection::ImportOutOfOrder { next } => format!("out of order, next is part {next}"),
+        Rejection::ClaimPartitions { partitions } => format!("it has {partitions} partitions"),
+        Rejection::ClaimFull { members } => format!("it has {members} members"),
         Rejection::AlreadyWaiting
         | Rejection::NotHolder
         | Rejection::TooManyOutstanding
@@ -125,7 +129,8 @@ fn rejection(rejection: &Rejection) -> String {
         | Rejection::CounterFull
         | Rejection::InvalidTxn(_)
         | Rejection::OutOfBounds(_)
-        | Rejection::NotPrepared => format!("{rejection:?}"),
+        | Rejection::NotPrepared
+        | Rejection::NotMember => format!("{rejection:?}"),
     }
 }
 
@@ -182,6 +187,7 @@ fn fact(fact: &Fact) -> String {
         Fact::HoldEnded { name, session, token, reason, .. } => {
             format!("{} held {} token={token}: {reason:?}", who(*session), queue_name(name))
         }
+        Fact::ClaimChanged { name, session } => format!("{} looks at claim {}", who(*session), name.text()),
     }
 }
 
@@ -191,6 +197,34 @@ pub(super) fn queue(queue: &QueueView) -> Vec<String> {
         format!("{} {verb} at {}", who(entry.session), entry.revision)
     };
     queue.entries.iter().enumerate().map(line).collect()
+}
+
+pub(super) fn claim(view: &ClaimView) -> Vec<String> {
+    let owners = (0..).zip(&view.owners).map(|(partition, owner): (u32, _)| match owner {
+        None => format!("{partition} nobody"),
+        Some(owner) => {
+            let revoked = if owner.revoking { ", revoked" } else { "" };
+            format!("{partition} {} token={}{revoked}", who(owner.session), owner.token)
+        }
+    });
+    let idle = view
+        .members
+        .iter()
+        .filter(|member| !view.owners.iter().flatten().any(|owner| owner.session == member.session));
+    owners.chain(idle.map(|member| format!("{} has nothing", who(member.session)))).collect()
+}
+
+pub(super) fn membership(view: Option<Membership>) -> String {
+    let Some(view) = view else { return "no member".into() };
+    let stakes: Vec<String> = view.stakes.iter().map(|stake| stake.partition.to_string()).collect();
+    let draining = if view.draining { ", draining" } else { "" };
+    format!(
+        "of {}: [{}] at {}, weight {}{draining}",
+        view.partitions,
+        stakes.join(" "),
+        view.revision,
+        view.weight
+    )
 }
 
 pub(super) fn session(view: Option<SessionView>) -> String {
@@ -227,6 +261,7 @@ fn queue_name(name: &Name) -> String {
     match name.kind() {
         NameKind::Lock => name.text().into(),
         NameKind::Election => format!("election:{}", name.text()),
+        NameKind::Claim => format!("claim:{}", name.text()),
     }
 }
 

@@ -45,6 +45,10 @@ pub(super) fn election(text: &str) -> Checked<Name> {
     Name::election(text).map_err(|error| ApiError::invalid(error.to_string()))
 }
 
+pub(super) fn claim(text: &str) -> Checked<Name> {
+    Name::claim(text).map_err(|error| ApiError::invalid(error.to_string()))
+}
+
 pub(super) const fn kind(elections: bool) -> NameKind {
     if elections { NameKind::Election } else { NameKind::Lock }
 }
@@ -80,7 +84,14 @@ pub(super) fn holds(session: SessionId, holds: Vec<v1::Hold>) -> Checked<Vec<Hol
             holds.len()
         )));
     }
-    let checked = |hold: v1::Hold| Ok(Hold { session, name: name(hold.name)?, token: token(hold.token)? });
+    let checked = |hold: v1::Hold| {
+        if hold.claim {
+            let text = hold.name.map(|name| name.text).unwrap_or_default();
+            let name = Name::claim(&text).map_err(|error| ApiError::invalid(error.to_string()))?;
+            return Ok(Hold { session, name, token: Revision(0) });
+        }
+        Ok(Hold { session, name: name(hold.name)?, token: token(hold.token)? })
+    };
     holds.into_iter().map(checked).collect()
 }
 

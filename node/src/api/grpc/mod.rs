@@ -6,11 +6,13 @@
 //! ```text
 //!   socket ── server ──┬── lock_service ──┬── stream: one client's sessions, each request in a task of its own ─┐
 //!                      │                  └── watch, leader, observe, list ────────────────────────────────────┼── Endpoint
+//!                      ├── claims_service ──────────────────────────────────────────────────────────────────────┤
 //!                      └── admin_service ───────────────────────────────────────────────────────────────────────┘
 //!                              input: every bound, once        output, status: answers and errors as messages
 //! ```
 
 mod admin_service;
+mod claims_service;
 mod input;
 mod lock_service;
 mod output;

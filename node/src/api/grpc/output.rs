@@ -22,11 +22,11 @@ pub(super) fn all<A, B: From<A>>(items: Vec<A>) -> Vec<B> {
     items.into_iter().map(B::from).collect()
 }
 
-fn groups(groups: Vec<GroupId>) -> Vec<u32> {
+pub(super) fn groups(groups: Vec<GroupId>) -> Vec<u32> {
     groups.into_iter().map(|group| group.0).collect()
 }
 
-fn map(metadata: &Metadata) -> HashMap<String, String> {
+pub(super) fn map(metadata: &Metadata) -> HashMap<String, String> {
     metadata.entries().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 

@@ -7,7 +7,7 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use futures::Stream;
-use holdfast_proto::v1::{admin_server::AdminServer, lock_server::LockServer};
+use holdfast_proto::v1::{admin_server::AdminServer, claims_server::ClaimsServer, lock_server::LockServer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
@@ -24,7 +24,7 @@ use tonic::{
     },
 };
 
-use super::{admin_service::AdminService, lock_service::LockService};
+use super::{admin_service::AdminService, claims_service::ClaimsService, lock_service::LockService};
 use crate::endpoint::Endpoint;
 
 /// Streams of one connection: each session and each watch of a client is one.
@@ -93,9 +93,10 @@ where
     router.serve_with_incoming(connections).await
 }
 
-/// Both services of an endpoint and whatever else is served beside them.
+/// The services of an endpoint and whatever else is served beside them.
 fn router(endpoint: Endpoint, others: Routes, stopping: CancellationToken) -> Router {
-    let lock = LockServer::new(LockService::new(endpoint.clone(), stopping));
+    let lock = LockServer::new(LockService::new(endpoint.clone(), stopping.clone()));
+    let claims = ClaimsServer::new(ClaimsService::new(endpoint.clone(), stopping));
     let admin = AdminServer::new(AdminService::new(endpoint));
     Server::builder()
         .max_concurrent_streams(STREAMS)
@@ -103,7 +104,7 @@ fn router(endpoint: Endpoint, others: Routes, stopping: CancellationToken) -> Ro
         .http2_max_local_error_reset_streams(Some(RESETS))
         .http2_keepalive_interval(Some(PING))
         .http2_keepalive_timeout(Some(PING))
-        .add_routes(others.add_service(lock).add_service(admin))
+        .add_routes(others.add_service(lock).add_service(claims).add_service(admin))
 }
 
 impl GrpcServer {

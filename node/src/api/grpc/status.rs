@@ -16,6 +16,7 @@ impl From<ApiError> for v1::Error {
             oldest: facts.oldest.map(|revision| revision.0),
             group: facts.group.map(|group| group.0),
             ended: facts.ended,
+            partitions: facts.partitions,
         };
         let facts = Some(facts).filter(|facts| *facts != v1::Facts::default());
         Self { code: error.code.as_str().to_owned(), message: error.message, facts }
@@ -39,10 +40,14 @@ const fn grpc_code(code: ErrorCode) -> Code {
         | ErrorCode::NotHolder
         | ErrorCode::StaleRequest
         | ErrorCode::Changed
-        | ErrorCode::Removed => Code::FailedPrecondition,
+        | ErrorCode::Removed
+        | ErrorCode::OtherPartitions
+        | ErrorCode::NotMember => Code::FailedPrecondition,
         ErrorCode::Cancelled => Code::Aborted,
         ErrorCode::Compacted => Code::OutOfRange,
-        ErrorCode::TooManyOutstanding | ErrorCode::Overloaded => Code::ResourceExhausted,
+        ErrorCode::TooManyOutstanding | ErrorCode::ClaimFull | ErrorCode::Overloaded => {
+            Code::ResourceExhausted
+        }
         ErrorCode::NoLeader => Code::Unavailable,
         ErrorCode::UnknownOutcome => Code::Unknown,
         ErrorCode::Internal => Code::Internal,

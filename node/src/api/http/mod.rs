@@ -6,7 +6,7 @@
 //! ```text
 //!   socket ── listen ── server ── layers ── routes ── input ── handler ── Endpoint
 //!                                                     │          │
-//!                                             fields: every    sessions, locks, elections, cluster, probes:
+//!                                             fields: every    sessions, locks, elections, claims, cluster, probes:
 //!                                             bound, once      one file per resource: bodies, answers, handlers
 //! ```
 //!
@@ -14,6 +14,7 @@
 //! checked-in `node/openapi.json` is compared with it by a test and served as it is.
 
 mod api;
+mod claims;
 mod cluster;
 mod elections;
 mod fields;

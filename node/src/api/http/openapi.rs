@@ -10,8 +10,10 @@ use utoipa::{
 };
 
 use super::{
-    cluster, elections,
-    fields::{Cursor, ElectionName, LockName, NamePrefix, PageLimit, RevisionNumber, SessionHex},
+    claims, cluster, elections,
+    fields::{
+        ClaimName, Cursor, ElectionName, LockName, LookMs, NamePrefix, PageLimit, RevisionNumber, SessionHex,
+    },
     locks, probes,
     problem::{PROBLEM_JSON, ProblemJson},
     sessions,
@@ -21,7 +23,7 @@ use super::{
 #[openapi(
     info(
         title = "Holdfast",
-        description = "Named locks and leader elections with fencing tokens.\n\n\
+        description = "Named locks, leader elections and shared partitions with fencing tokens.\n\n\
             Times are milliseconds, sizes bytes, tokens integers below 2^53. Every error is a `Problem` \
             (`application/problem+json`) with a stable `code`. Unknown fields and unknown or repeated query parameters \
             are errors. HEAD works wherever GET does."
@@ -31,6 +33,8 @@ use super::{
         (name = "locks", description = "Exclusive locks, granted in order of arrival."),
         (name = "elections", description = "Leader elections; an election is a queue of its own, apart from the lock of \
             the same name."),
+        (name = "claims", description = "Partitions that live sessions share: sticky, balanced, each with a fencing token of \
+            its own."),
         (name = "cluster", description = "What operators look at and do."),
         (name = "probes", description = "For machines that look after the member."),
     ),
@@ -40,6 +44,7 @@ use super::{
         locks::show::show, locks::watch::watch,
         elections::campaign::campaign, elections::campaign::proclaim, elections::campaign::resign,
         elections::show::show, elections::show::observe,
+        claims::part::join, claims::part::leave, claims::part::drain, claims::part::ack, claims::show::show,
         cluster::status::status, cluster::status::members, cluster::status::groups, cluster::partitions::show,
         cluster::changes::change, cluster::changes::show, cluster::changes::stop,
         cluster::snapshots::list, cluster::snapshots::take, cluster::audit::show,
@@ -47,7 +52,7 @@ use super::{
     ),
     components(schemas(
         ProblemJson, locks::watch::LockEventJson, elections::show::VacantJson,
-        Cursor, ElectionName, LockName, NamePrefix, PageLimit, RevisionNumber, SessionHex,
+        ClaimName, Cursor, ElectionName, LockName, LookMs, NamePrefix, PageLimit, RevisionNumber, SessionHex,
     )),
     modifiers(&Problems)
 )]

@@ -61,6 +61,10 @@ pub(crate) struct ProblemJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     ended: Option<String>,
+    /// How many partitions the claim has (`other_partitions`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    partitions: Option<u32>,
 }
 
 /// An error on its way out.
@@ -85,6 +89,7 @@ impl Problem {
             oldest: None,
             group: None,
             ended: None,
+            partitions: None,
         };
         Self { document: Box::new(document), allow: None }
     }
@@ -124,6 +129,7 @@ impl From<ApiError> for Problem {
         document.oldest = error.facts.oldest.map(|revision| revision.0);
         document.group = error.facts.group.map(GroupNumber::from);
         document.ended = error.facts.ended;
+        document.partitions = error.facts.partitions;
         problem
     }
 }

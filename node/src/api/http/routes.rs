@@ -9,6 +9,7 @@ use actix_web::{
 };
 
 use super::{
+    claims,
     cluster::{audit, changes, partitions, snapshots, status},
     elections::{self, campaign},
     locks::{acquire, release, show, watch},
@@ -104,6 +105,11 @@ pub(crate) fn table() -> Vec<Path> {
         Path::at("/v1/elections/proclaim").post(campaign::proclaim),
         Path::at("/v1/elections/resign").post(campaign::resign),
         Path::at("/v1/elections/observe").get(elections::show::observe),
+        Path::at("/v1/claims").get(claims::show::show),
+        Path::at("/v1/claims/join").post(claims::part::join),
+        Path::at("/v1/claims/leave").post(claims::part::leave),
+        Path::at("/v1/claims/drain").post(claims::part::drain),
+        Path::at("/v1/claims/ack").post(claims::part::ack),
         Path::at("/v1/status").get(status::status),
         Path::at("/v1/members").get(status::members),
         Path::at("/v1/groups").get(status::groups),

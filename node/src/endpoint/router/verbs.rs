@@ -13,6 +13,7 @@ use crate::{
     endpoint::types::AcquireRequest,
     group::{
         call::{GroupAnswer, GroupCall},
+        claims::ClaimCall,
         proposer::GroupError,
     },
 };
@@ -64,7 +65,8 @@ pub(super) fn repeatable(call: &GroupCall) -> bool {
         | GroupCall::Session(_)
         | GroupCall::Locate(_)
         | GroupCall::Status
-        | GroupCall::Move(_) => true,
+        | GroupCall::Move(_)
+        | GroupCall::Claim(_) => true,
         GroupCall::OpenSession { .. }
         | GroupCall::EndSession { .. }
         | GroupCall::ForceRelease { .. }
@@ -80,6 +82,9 @@ impl GroupCall {
             && let Wait::AtMost(ms) = &mut request.wait
         {
             *ms = ms.saturating_sub(elapsed.as_millis() as u64);
+        }
+        if let Self::Claim(ClaimCall::Await { wait_ms, .. }) = &mut call {
+            *wait_ms = wait_ms.saturating_sub(elapsed.as_millis() as u64);
         }
         call
     }
@@ -104,6 +109,7 @@ impl GroupAnswer {
             Self::Status(_) => "status",
             Self::Snapshot(_) => "snapshot",
             Self::Move(_) => "move",
+            Self::Claim(_) => "claim",
         }
     }
 }

@@ -164,9 +164,6 @@ fn filter_of(request: &WatchRequest) -> Answer<Filter> {
     if !request.exact {
         return Ok(Filter::Prefix { kind, prefix: request.prefix.clone() });
     }
-    let name = match kind {
-        NameKind::Lock => Name::lock(&request.prefix),
-        NameKind::Election => Name::election(&request.prefix),
-    };
+    let name = if request.elections { Name::election } else { Name::lock }(&request.prefix);
     name.map(Filter::Name).map_err(|error| ApiError::invalid(error.to_string()))
 }

@@ -59,6 +59,8 @@ impl LockTable {
                 (internal.clone(), internal)
             }
             NameKind::Lock => (prefix.into(), if prefix.is_empty() { FIRST_LOCK } else { prefix }.into()),
+            // A claim is no queue.
+            NameKind::Claim => return (Vec::new(), false),
         };
         let start = match after.map(Name::internal) {
             Some(after) if after >= first.as_str() => Bound::Excluded(after),

@@ -7,8 +7,11 @@ mod names;
 mod numbers;
 mod texts;
 
-pub(crate) use names::{ElectionName, LockName, NamePrefix};
-pub(crate) use numbers::{GroupNumber, PageLimit, RevisionNumber, TokenNumber, TtlMs, WaitMs};
+pub(crate) use names::{ClaimName, ElectionName, LockName, NamePrefix};
+pub(crate) use numbers::{
+    GroupNumber, LookMs, PageLimit, PartitionCount, PartitionNumber, RevisionNumber, TokenNumber, TtlMs,
+    WaitMs, Weight,
+};
 pub(crate) use texts::{CandidateValue, Cursor, MetadataMap, Reason, RequestText, SessionHex};
 
 use std::{fmt, marker::PhantomData};

@@ -1,4 +1,4 @@
-//! Names of locks and elections, and the prefixes that lists and watches ask for.
+//! Names of locks, elections and claims, and the prefixes that lists and watches ask for.
 
 use holdfast_locktable::name::{MAX_NAME_BYTES, Name, NameError};
 use serde::{Deserialize, Deserializer};
@@ -20,6 +20,10 @@ pub(crate) struct LockName(pub(crate) Name);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ElectionName(pub(crate) Name);
 
+/// The name of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClaimName(pub(crate) Name);
+
 /// What names have to begin with; empty for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamePrefix(pub(crate) String);
@@ -35,6 +39,12 @@ impl<'de> Deserialize<'de> for LockName {
 impl<'de> Deserialize<'de> for ElectionName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         text(deserializer, EXPECTED, Name::election).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer, EXPECTED, Name::claim).map(Self)
     }
 }
 
@@ -77,6 +87,14 @@ impl PartialSchema for ElectionName {
 }
 
 impl ToSchema for ElectionName {}
+
+impl PartialSchema for ClaimName {
+    fn schema() -> RefOr<Schema> {
+        schema("The name of a claim: 1 to 2047 bytes of UTF-8 without control characters.", 1)
+    }
+}
+
+impl ToSchema for ClaimName {}
 
 impl PartialSchema for NamePrefix {
     fn schema() -> RefOr<Schema> {

@@ -16,7 +16,10 @@ use utoipa::{
     openapi::{KnownFormat, ObjectBuilder, RefOr, Schema, SchemaFormat, schema::Type},
 };
 
-use crate::endpoint::types::{MAX_TTL_MS, MAX_WAIT_MS, MIN_TTL_MS};
+use crate::endpoint::types::{
+    MAX_TTL_MS, MAX_WAIT_MS, MIN_TTL_MS,
+    claims::{MAX_PARTITIONS, MAX_WEIGHT},
+};
 
 /// Most entries of one page.
 const MAX_PAGE: u64 = 1_000;
@@ -91,6 +94,22 @@ whole_number! {
     WaitMs, 0, MAX_WAIT_MS
 }
 whole_number! {
+    /// How long to wait for a change, in milliseconds; 0 answers at once.
+    LookMs, 0, MAX_WAIT_MS
+}
+whole_number! {
+    /// How many partitions a claim has.
+    PartitionCount, 1, MAX_PARTITIONS as u64
+}
+whole_number! {
+    /// A partition of a claim, counted from 0.
+    PartitionNumber, 0, MAX_PARTITIONS as u64 - 1
+}
+whole_number! {
+    /// A member's share of a claim against the others'.
+    Weight, 1, MAX_WEIGHT as u64
+}
+whole_number! {
     /// A fencing token: for one name it only grows, for ever.
     TokenNumber, 1, Revision::LIMIT - 1
 }
@@ -121,6 +140,40 @@ impl WaitMs {
             Some(Self(0)) => Wait::Try,
             Some(Self(ms)) => Wait::AtMost(ms),
         }
+    }
+}
+
+impl LookMs {
+    /// How long to wait; not at all where the request does not say.
+    pub(crate) fn of(wait: Option<Self>) -> u64 {
+        wait.map_or(0, |wait| wait.0)
+    }
+}
+
+impl PartitionCount {
+    pub(crate) fn get(self) -> u32 {
+        // The bound is far below.
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
+impl PartitionNumber {
+    pub(crate) fn get(self) -> u32 {
+        // As above.
+        u32::try_from(self.0).unwrap_or(u32::MAX)
+    }
+}
+
+impl From<u32> for PartitionNumber {
+    fn from(partition: u32) -> Self {
+        Self(u64::from(partition))
+    }
+}
+
+impl Weight {
+    /// The weight of a request; 1 where it does not say.
+    pub(crate) fn of(weight: Option<Self>) -> u32 {
+        weight.map_or(1, |weight| u32::try_from(weight.0).unwrap_or(u32::MAX))
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) enum Code {
 
 impl Code {
     /// Every code there is, for the published document.
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::Endpoint(ErrorCode::InvalidArgument),
         Self::Endpoint(ErrorCode::NotFound),
         Self::Endpoint(ErrorCode::Timeout),
@@ -42,6 +42,9 @@ impl Code {
         Self::Endpoint(ErrorCode::Changed),
         Self::Endpoint(ErrorCode::Removed),
         Self::Endpoint(ErrorCode::Cancelled),
+        Self::Endpoint(ErrorCode::OtherPartitions),
+        Self::Endpoint(ErrorCode::ClaimFull),
+        Self::Endpoint(ErrorCode::NotMember),
         Self::Endpoint(ErrorCode::SessionLost),
         Self::Endpoint(ErrorCode::Compacted),
         Self::Endpoint(ErrorCode::NoLeader),
@@ -94,6 +97,9 @@ impl Code {
                 ErrorCode::Changed => "The lock has another holder",
                 ErrorCode::Removed => "The waiting key was deleted",
                 ErrorCode::Cancelled => "The wait was cancelled",
+                ErrorCode::OtherPartitions => "The claim has another number of partitions",
+                ErrorCode::ClaimFull => "The claim has as many members as it may have",
+                ErrorCode::NotMember => "The session takes no part in the claim",
                 ErrorCode::SessionLost => "The session has ended",
                 ErrorCode::Compacted => "The history asked for is gone",
                 ErrorCode::NoLeader => "The group has no leader",
