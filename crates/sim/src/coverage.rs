@@ -9,7 +9,7 @@ use holdfast_locktable::{
 use serde::{Deserialize, Serialize};
 
 /// All commands that a lock table takes.
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 29] = [
     "own",
     "open",
     "attach",
@@ -35,6 +35,10 @@ const COMMANDS: [&str; 25] = [
     "discard",
     "drop",
     "attach-all",
+    "join-claim",
+    "leave-claim",
+    "drain-claim",
+    "ack-revoked",
 ];
 
 /// Counts of commands and their answers. As text a list, since a pair is no key there.
@@ -136,5 +140,9 @@ fn kind(command: &Command) -> &'static str {
         Command::Discard { .. } => "discard",
         Command::Drop(_) => "drop",
         Command::AttachSessions { .. } => "attach-all",
+        Command::JoinClaim(_) => "join-claim",
+        Command::LeaveClaim { .. } => "leave-claim",
+        Command::DrainClaim { .. } => "drain-claim",
+        Command::AckRevoked(_) => "ack-revoked",
     }
 }
