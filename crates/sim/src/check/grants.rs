@@ -4,7 +4,8 @@
 //! the key, with nobody behind it as the holder; and once one table shows the client as the holder, so does every other
 //! that has come as far.
 //!
-//! A table that does not have the range of the lock, or not yet, says nothing of it.
+//! Of a lock whose range moves only those tables say anything that have the range by the newest map: others have given it
+//! away, or do not have it yet, or had it long ago.
 //!
 //! Clients say what they count on; a hold is struck off before its release is sent, and ends at the client's own deadline.
 
@@ -15,7 +16,7 @@ use holdfast_locktable::{
     name::Name,
     table::LockTable,
 };
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, MapEpoch};
 use parking_lot::Mutex;
 
 use super::Findings;
@@ -37,8 +38,8 @@ pub struct Counted {
 #[derive(Clone, Debug)]
 struct Entry {
     counted: Counted,
-    /// The lowest index at which a table showed it.
-    shown_at: Option<u64>,
+    /// The group whose tables showed it last, and the lowest index at which one did.
+    shown_at: Option<(GroupId, u64)>,
 }
 
 /// What all clients count on. Clones are the same list.
@@ -50,10 +51,7 @@ impl Counts {
     pub fn count(&self, client: u32, lock: &Name, counted: Counted) {
         let mut entries = self.0.lock();
         match entries.get_mut(&(client, lock.clone())) {
-            // What one group's tables showed says nothing of another's.
-            Some(entry) if (entry.counted.token, entry.counted.group) == (counted.token, counted.group) => {
-                entry.counted = counted;
-            }
+            Some(entry) if entry.counted.token == counted.token => entry.counted = counted,
             Some(_) | None => {
                 entries.insert((client, lock.clone()), Entry { counted, shown_at: None });
             }
@@ -69,9 +67,18 @@ impl Counts {
     pub fn look(&self, now: u64, cluster: &Cluster, findings: &Findings) {
         let mut entries = self.0.lock();
         entries.retain(|_, entry| entry.counted.deadline_ms > now);
+        let mut newest: BTreeMap<Name, MapEpoch> = BTreeMap::new();
+        cluster.each_table(|_, _, table, _| {
+            for (_, lock) in entries.keys().filter(|(_, lock)| table.holds_range_of(lock)) {
+                let epoch = newest.entry(lock.clone()).or_insert(MapEpoch::NONE);
+                *epoch = table.ownership_epoch().max(*epoch);
+            }
+        });
         cluster.each_table(|group, member, table, at| {
-            for ((client, lock), entry) in entries.iter_mut().filter(|(_, e)| e.counted.group == group) {
-                let Err(wrong) = agree(table, at.index, lock, entry) else { continue };
+            let epoch = table.ownership_epoch();
+            let owns = |lock: &Name| table.holds_range_of(lock) && newest.get(lock) == Some(&epoch);
+            for ((client, lock), entry) in entries.iter_mut().filter(|((_, lock), _)| owns(lock)) {
+                let Err(wrong) = agree(table, (group, at.index), lock, entry) else { continue };
                 let Counted { session, token, deadline_ms, .. } = entry.counted;
                 let sentence = format!(
                     "client {client} counts on {:?} with token {} of session {session} until {deadline_ms} ms, and in \
@@ -87,17 +94,24 @@ impl Counts {
 }
 
 /// Whether a table agrees with a hold; otherwise what it shows instead.
-fn agree(table: &LockTable, index: u64, lock: &Name, entry: &mut Entry) -> Result<(), String> {
+fn agree(
+    table: &LockTable,
+    (group, index): (GroupId, u64),
+    lock: &Name,
+    entry: &mut Entry,
+) -> Result<(), String> {
     let (session, token) = (entry.counted.session, entry.counted.token);
-    if table.revision() < token || !table.holds_range_of(lock) {
+    if table.revision() < token {
         return Ok(());
     }
+    // What another group's tables showed says nothing of this one's.
+    let shown_at = entry.shown_at.filter(|(shown, _)| *shown == group).map(|(_, index)| index);
     let holder = table.holder(lock).map(|(session, token, _)| (session, token));
     if holder == Some((session, token)) {
-        entry.shown_at = Some(entry.shown_at.map_or(index, |shown| shown.min(index)));
+        entry.shown_at = Some((group, shown_at.map_or(index, |shown| shown.min(index))));
         return Ok(());
     }
-    if entry.shown_at.is_some_and(|shown| shown <= index) || holder.is_none_or(|(_, held)| held > token) {
+    if shown_at.is_some_and(|shown| shown <= index) || holder.is_none_or(|(_, held)| held > token) {
         return Err(format!("the holder is {holder:?}"));
     }
     let queue = table.queue(lock).map(|queue| queue.entries).unwrap_or_default();
