@@ -30,7 +30,13 @@ const OTHER: GroupId = GroupId(3);
 
 fn config() -> Config {
     let soak = if env::var_os("HOLDFAST_SOAK").is_some() { 50 } else { 1 };
-    Config { cases: 200 * soak, max_shrink_iters: 20_000, failure_persistence: None, ..Config::default() }
+    Config {
+        cases: 200 * soak,
+        max_shrink_iters: 20_000,
+        max_local_rejects: u32::MAX,
+        failure_persistence: None,
+        ..Config::default()
+    }
 }
 
 /// A step of the history, or a move in parts of so many bytes, with a step that comes while it is under way.

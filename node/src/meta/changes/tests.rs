@@ -1,3 +1,4 @@
+//! What a change of the map goes through, from its beginning to its end.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
