@@ -180,12 +180,17 @@ fn follow_moves(
     if let Some(lease) = groups.iter().find(unforeseen) {
         return Err(lease.group);
     }
-    let silent = groups.iter().any(|lease| lease.state == LeaseState::Unavailable);
+    let silent =
+        groups.iter().any(|lease| matches!(lease.state, LeaseState::Unavailable | LeaseState::Moving));
     let line = |lease: GroupLease| match lease.state {
         LeaseState::Renewed if silent && lease.epoch > MapEpoch::FIRST => {
             GroupLease { state: LeaseState::Unavailable, ..lease }
         }
-        LeaseState::Renewed | LeaseState::Unknown | LeaseState::Lost | LeaseState::Unavailable => lease,
+        LeaseState::Renewed
+        | LeaseState::Unknown
+        | LeaseState::Lost
+        | LeaseState::Unavailable
+        | LeaseState::Moving => lease,
     };
     Ok(groups.into_iter().map(line).collect())
 }

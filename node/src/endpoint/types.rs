@@ -64,6 +64,8 @@ pub enum LeaseState {
     Lost,
     /// The group did not answer in time.
     Unavailable,
+    /// The group is there, and does not renew the session while locks of it change groups: in a moment one of them does.
+    Moving,
 }
 
 /// Asks for a lock, or campaigns in an election.

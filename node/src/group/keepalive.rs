@@ -40,7 +40,7 @@ pub struct Renewal {
 }
 
 impl Renewal {
-    const UNAVAILABLE: Self = Self { state: LeaseState::Unavailable, ttl_ms: 0, epoch: MapEpoch::NONE };
+    const MOVING: Self = Self { state: LeaseState::Moving, ttl_ms: 0, epoch: MapEpoch::NONE };
 }
 
 impl Group {
@@ -69,7 +69,7 @@ impl Group {
         self.withhold(&sessions, &mut renewals);
         // Last of all, so that what is withheld was looked up under the same epoch.
         if self.locks(LockTable::ownership_epoch) != epoch {
-            renewals.fill(Renewal::UNAVAILABLE);
+            renewals.fill(Renewal::MOVING);
         }
         let took = Duration::from_millis(self.parts.clock.now().since_ms(at));
         self.parts
@@ -88,7 +88,7 @@ impl Group {
         for (renewal, _) in
             renewals.iter_mut().zip(withheld).filter(|(renewal, held)| *held && renewed(renewal))
         {
-            *renewal = Renewal::UNAVAILABLE;
+            *renewal = Renewal::MOVING;
         }
     }
 
@@ -121,14 +121,14 @@ async fn renewal(heard: Heard, standing: Standing, epoch: MapEpoch) -> Renewal {
     let of = |state| Renewal { state, ttl_ms: 0, epoch };
     match standing {
         // It came while the round ran: nobody has heard it here yet.
-        Standing::Renewed { .. } if heard == Heard::Unknown => Renewal::UNAVAILABLE,
+        Standing::Renewed { .. } if heard == Heard::Unknown => Renewal::MOVING,
         Standing::Renewed { ttl_ms } => Renewal { state: LeaseState::Renewed, ttl_ms, epoch },
         Standing::Lost => of(LeaseState::Lost),
         Standing::Unknown => of(LeaseState::Unknown),
         // Rule R2: an expiry that is on its way is waited for; what is not decided is asked again.
         Standing::Pending(end) => match end.await {
             Ok(ExpiryEnd::Ended) => of(LeaseState::Lost),
-            Ok(ExpiryEnd::NotDecided) | Err(_) => Renewal::UNAVAILABLE,
+            Ok(ExpiryEnd::NotDecided) | Err(_) => Renewal::MOVING,
         },
     }
 }

@@ -51,21 +51,29 @@ impl Core {
     fn on_keepalive_ack(&mut self, sequence: u64, ack: v1::KeepaliveAck, now: Moment) {
         let Some(sent) = self.pulse.answered(sequence) else { return };
         let sent = if mutant!("deadline-counted-from-the-answer") { now } else { sent };
-        let mut all_answered = true;
+        let (mut all_answered, mut all_there) = (true, true);
         for line in ack.groups {
-            let answer = match line.state() {
+            let state = line.state();
+            let answer = match state {
                 v1::LeaseState::Renewed => GroupAnswer::Renewed,
                 v1::LeaseState::Unknown => GroupAnswer::Unknown,
                 v1::LeaseState::Lost => GroupAnswer::Lost,
-                v1::LeaseState::Unavailable | v1::LeaseState::Unspecified => GroupAnswer::Unavailable,
+                v1::LeaseState::Unavailable | v1::LeaseState::Unspecified | v1::LeaseState::Moving => {
+                    GroupAnswer::Unavailable
+                }
             };
             all_answered &= answer != GroupAnswer::Unavailable;
+            all_there &= answer != GroupAnswer::Unavailable || state == v1::LeaseState::Moving;
             let place = Place { group: line.group, epoch: line.epoch };
             self.ledger.group_answered(place, answer, sent, now);
         }
         if all_answered {
             self.ledger.all_groups_answered(sent);
             self.pulse.fruitful();
+        } else if all_there {
+            // No other member would say more while locks change groups; in a moment this one does.
+            self.pulse.fruitful();
+            self.pulse.hurry(now);
         } else {
             self.pulse.fruitless(sent, now);
         }

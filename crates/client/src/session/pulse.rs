@@ -76,7 +76,7 @@ impl Pulse {
         Some(sent)
     }
 
-    /// Every group answered a keepalive.
+    /// Every group answered a keepalive, be it that it has to be asked again.
     pub(crate) const fn fruitful(&mut self) {
         self.fruitless = None;
     }

@@ -37,6 +37,7 @@ impl From<KeepaliveAck> for v1::KeepaliveAck {
             LeaseState::Unknown => v1::LeaseState::Unknown,
             LeaseState::Lost => v1::LeaseState::Lost,
             LeaseState::Unavailable => v1::LeaseState::Unavailable,
+            LeaseState::Moving => v1::LeaseState::Moving,
         };
         let groups = ack
             .groups

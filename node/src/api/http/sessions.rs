@@ -103,6 +103,8 @@ pub(crate) enum LeaseStateJson {
     Lost,
     /// The group did not answer in time.
     Unavailable,
+    /// The group is there, and does not renew the session while locks of it change groups: in a moment one of them does.
+    Moving,
 }
 
 impl From<KeepaliveAck> for KeepaliveAnswer {
@@ -118,6 +120,7 @@ impl From<GroupLease> for GroupLeaseJson {
             LeaseState::Unknown => LeaseStateJson::Unknown,
             LeaseState::Lost => LeaseStateJson::Lost,
             LeaseState::Unavailable => LeaseStateJson::Unavailable,
+            LeaseState::Moving => LeaseStateJson::Moving,
         };
         Self { group: lease.group.into(), state }
     }
