@@ -138,7 +138,9 @@ impl Scene {
 
     fn judge(mut self) {
         let stories = self.crew.disband();
-        judge::never_two_owners(&stories, TTL);
+        if let Err(found) = judge::never_two_owners(&stories, TTL) {
+            panic!("BROKEN PROMISE: {found}");
+        }
         self.cluster.stop(Signal::SIGINT);
     }
 }

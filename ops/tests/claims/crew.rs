@@ -145,7 +145,7 @@ impl Crew {
         }
     }
 
-    /// Those that nothing was done to, in the order in which the service lists them.
+    /// The sessions of those that nothing was done to.
     pub(crate) fn sessions(&self) -> Vec<String> {
         let live = self.workers.iter().filter(|worker| worker.struck.is_none());
         live.map(|worker| worker.session.clone()).collect()

@@ -16,26 +16,33 @@ struct Tenure<'s> {
 
 /// Tokens of a partition only grow, no two workers have one token, and whoever comes next comes after the one before has
 /// stopped. Who was paused cannot say when it has stopped believing, so nobody comes next before half its TTL has passed.
-pub(crate) fn never_two_owners(stories: &[Story], ttl: Duration) {
+///
+/// # Errors
+/// What was seen.
+pub(crate) fn never_two_owners(stories: &[Story], ttl: Duration) -> Result<(), String> {
     let mut tenures = BTreeMap::<u64, Vec<Tenure<'_>>>::new();
     for story in stories {
         for (partition, tenure) in tenures_of(story, ttl) {
             tenures.entry(partition).or_default().push(tenure);
         }
     }
-    assert!(!tenures.is_empty(), "nobody had anything");
+    if tenures.is_empty() {
+        return Err("nobody had anything".into());
+    }
     for (partition, mut tenures) in tenures {
         tenures.sort_by_key(|tenure| (tenure.token, tenure.from_ms));
         for pair in tenures.windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
             let who = format!("partition {partition}, sessions {} and {}", before.session, after.session);
-            assert!(before.token < after.token, "BROKEN PROMISE: one token, two owners: {who}: {pair:?}");
-            assert!(
-                before.until_ms <= after.from_ms,
-                "BROKEN PROMISE: two owners at one time: {who}: {pair:?}"
-            );
+            if before.token == after.token {
+                return Err(format!("one token, two owners: {who}: {pair:?}"));
+            }
+            if before.until_ms > after.from_ms {
+                return Err(format!("two owners at one time: {who}: {pair:?}"));
+            }
         }
     }
+    Ok(())
 }
 
 fn tenures_of(story: &Story, ttl: Duration) -> Vec<(u64, Tenure<'_>)> {
@@ -86,4 +93,62 @@ pub(crate) fn fewest_moves(owners: &[String], sessions: &[String]) -> usize {
     let (share, spare) = (owners.len() / sessions.len(), owners.len() % sessions.len());
     let kept = has.iter().enumerate().map(|(at, has)| (*has).min(share + usize::from(at < spare)));
     owners.len() - kept.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(3);
+
+    /// A worker that had partition 7 with this token from then on, and its last word.
+    fn story(session: &str, token: u64, from_ms: u64, last: Option<(&str, u64)>) -> Story {
+        let mut said = vec![
+            json!({ "event": "joined", "at_ms": from_ms }),
+            json!({ "event": "assigned", "partition": 7, "token": token, "at_ms": from_ms }),
+        ];
+        said.extend(last.map(|(event, at_ms)| json!({ "event": event, "partition": 7, "at_ms": at_ms })));
+        Story { session: session.into(), said, struck: None }
+    }
+
+    fn found(stories: &[Story]) -> String {
+        never_two_owners(stories, TTL).expect_err("nothing was found")
+    }
+
+    #[test]
+    fn one_after_the_other_is_well() {
+        let stories = [story("a", 1, 100, Some(("revoked", 200))), story("b", 5, 200, Some(("ended", 900)))];
+        assert_eq!(never_two_owners(&stories, TTL), Ok(()));
+    }
+
+    #[test]
+    fn two_at_one_time_and_one_token_twice_are_found() {
+        let late = [story("a", 1, 100, Some(("revoked", 201))), story("b", 5, 200, Some(("ended", 900)))];
+        assert!(found(&late).starts_with("two owners at one time"));
+        let same = [story("a", 5, 100, Some(("revoked", 150))), story("b", 5, 200, Some(("ended", 900)))];
+        assert!(found(&same).starts_with("one token, two owners"));
+        let older = [story("a", 5, 100, Some(("ended", 150))), story("b", 1, 200, Some(("ended", 900)))];
+        assert!(found(&older).starts_with("two owners at one time"), "a lower token came later");
+    }
+
+    #[test]
+    fn who_dies_has_what_it_had_for_half_its_ttl_at_least() {
+        let mut dead = story("a", 1, 100, None);
+        dead.struck = Some((Fate::Killed, 1_000));
+        assert!(found(&[dead, story("b", 5, 2_499, Some(("ended", 9_000)))]).starts_with("two owners"));
+        let mut dead = story("a", 1, 100, None);
+        dead.struck = Some((Fate::Killed, 1_000));
+        assert_eq!(never_two_owners(&[dead, story("b", 5, 2_500, Some(("ended", 9_000)))], TTL), Ok(()));
+    }
+
+    #[test]
+    fn moves_are_counted_against_the_fewest_that_balance() {
+        let names = |text: &str| -> Vec<String> { text.chars().map(String::from).collect() };
+        assert_eq!(fewest_moves(&names("aaaaaa"), &names("ab")), 3);
+        assert_eq!(fewest_moves(&names("aaabbb"), &names("abc")), 2);
+        assert_eq!(fewest_moves(&names("aabbcc"), &names("ab")), 2, "only what the dead one had");
+        assert_eq!(fewest_moves(&names("aabbcc"), &names("abc")), 0);
+    }
 }
