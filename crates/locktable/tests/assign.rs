@@ -111,7 +111,8 @@ proptest! {
         for member in &members {
             let has = kept(&after).get(&member.session).copied().unwrap_or_default();
             let exact = u64::from(member.weight) * partitions;
-            let balanced = if total == 0 { has == 0 } else { exact / total <= has && has <= exact.div_ceil(total) };
+            let low = exact.checked_div(total);
+            let balanced = low.map_or(has == 0, |low| low <= has && has <= exact.div_ceil(total));
             prop_assert!(balanced, "{:?} has {} of {}", member, has, partitions);
         }
         for (before, after) in owners.iter().zip(&after) {
