@@ -168,8 +168,6 @@ pub struct Facts {
     pub group: Option<u32>,
     /// How the earlier request ended (`stale_request`).
     pub ended: Option<String>,
-    /// How many partitions the claim has (`other_partitions`).
-    pub partitions: Option<u32>,
 }
 
 impl From<v1::Error> for ApiError {
@@ -183,7 +181,6 @@ impl From<v1::Error> for ApiError {
             oldest: facts.oldest,
             group: facts.group,
             ended: facts.ended,
-            partitions: facts.partitions,
         };
         Self { code, message: error.message, facts }
     }

@@ -143,7 +143,9 @@ async fn what_cannot_be_joined_says_why() {
     let again = one.claim("jobs", 4).join().await.expect_err("it takes part already");
     assert_eq!(again, ClaimError::AlreadyJoined { name: "jobs".into() });
     let other = two.claim("jobs", 5).join().await.expect_err("another number");
-    assert_eq!(other, ClaimError::OtherPartitions { name: "jobs".into(), partitions: 4 });
+    assert!(
+        matches!(&other, ClaimError::OtherPartitions { .. }) && other.to_string().contains("4 partitions")
+    );
     for (name, partitions, weight) in
         [("a\n", 4, 1), ("jobs/2", 0, 1), ("jobs/2", 4_097, 1), ("jobs/2", 4, 1_001)]
     {

@@ -9,12 +9,12 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
     /// The claim has another number of partitions.
-    #[error("claim {name:?} has {partitions} partitions; join with that number, or use another name")]
+    #[error("{message}")]
     OtherPartitions {
         /// The claim.
         name: String,
-        /// How many it has.
-        partitions: u32,
+        /// How many it has, in the member's words.
+        message: String,
     },
     /// The session takes part already, with another handle.
     #[error("this session takes part in claim {name:?} already; use that handle, or leave first")]
@@ -47,10 +47,9 @@ impl ClaimError {
     /// What a member's final answer means.
     pub(super) fn from_answer(name: &str, error: Error) -> Self {
         match error {
-            Error::Api(ApiError { code: ErrorCode::OtherPartitions, facts, .. }) => Self::OtherPartitions {
-                name: name.to_owned(),
-                partitions: facts.partitions.unwrap_or_default(),
-            },
+            Error::Api(ApiError { code: ErrorCode::OtherPartitions, message, .. }) => {
+                Self::OtherPartitions { name: name.to_owned(), message }
+            }
             Error::Api(ApiError { code: ErrorCode::SessionLost, message, .. }) => {
                 Self::SessionLost { name: name.to_owned(), reason: LossReason::SessionEnded(message) }
             }
