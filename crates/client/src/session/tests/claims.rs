@@ -39,10 +39,10 @@ fn a_claim_counts_from_the_first_sending_of_its_join_and_waits_for_a_lease_that_
     let mut core = core();
     let claim = core.claim_asked(at(0));
     core.claim_joined(claim, &Arc::from("jobs"), 3, at(9_950));
-    assert!(!core.ledger().covered(3, at(9_950)), "an answer that late proves nothing");
+    assert!(!core.ledger().covered(claim, at(9_950)), "an answer that late proves nothing");
     // Not confirmed, so not lost either; the next renewal makes it good.
     keepalive(&mut core, 9_950, &[(3, Renewed)], 9_960);
-    assert!(core.ledger().covered(3, at(9_960)));
+    assert!(core.ledger().covered(claim, at(9_960)));
     core.ledger_mut().confirm(claim);
     assert_eq!(state(&mut core, claim, 9_970), HoldState::Safe);
 }
