@@ -18,6 +18,7 @@ use crate::meta::{MetaApplied, MetaCommand, MetaTable, decode_command};
 
 /// The state of one group.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per group, and never moved about")]
 pub enum Table {
     /// Of a lock group.
     Locks(LockTable),
@@ -27,6 +28,7 @@ pub enum Table {
 
 /// What a group replicates, and who follows it on this member.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per group, and never moved about")]
 pub enum Machine {
     /// Locks.
     Locks {

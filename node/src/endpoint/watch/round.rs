@@ -160,12 +160,11 @@ async fn next_event(
     }
 }
 
+/// What has happened in a group, and where what happens will come.
+type Subscription = (Vec<Arc<Event>>, mpsc::Receiver<Arc<Event>>);
+
 /// Reads the past and registers for the future in one step, so that nothing falls between.
-fn subscribe(
-    group: &Group,
-    filter: &Filter,
-    from: Place,
-) -> Answer<(Vec<Arc<Event>>, mpsc::Receiver<Arc<Event>>)> {
+fn subscribe(group: &Group, filter: &Filter, from: Place) -> Answer<Subscription> {
     let (queue, live) = mpsc::channel(WATCHER_QUEUE);
     group.locks(|table| {
         let seen = table.revision();
