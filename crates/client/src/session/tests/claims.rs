@@ -38,10 +38,15 @@ fn a_claim_is_lost_by_its_own_group_and_nothing_is_released_for_it() {
 fn a_claim_counts_from_the_first_sending_of_its_join_and_waits_for_a_lease_that_stands() {
     let mut core = core();
     let claim = core.claim_asked(at(0));
+    // Another group keeps the session alive meanwhile.
+    hold(&mut core, "a", 7, 2, 0);
+    for (sent_at, answered_at) in [(2_500, 2_510), (5_000, 5_010), (7_500, 7_510)] {
+        keepalive(&mut core, sent_at, &[(2, Renewed)], answered_at);
+    }
     core.claim_joined(claim, &Arc::from("jobs"), 3, at(9_950));
     assert!(!core.ledger().covered(claim, at(9_950)), "an answer that late proves nothing");
     // Not confirmed, so not lost either; the next renewal makes it good.
-    keepalive(&mut core, 9_950, &[(3, Renewed)], 9_960);
+    keepalive(&mut core, 9_950, &[(2, Renewed), (3, Renewed)], 9_960);
     assert!(core.ledger().covered(claim, at(9_960)));
     core.ledger_mut().confirm(claim);
     assert_eq!(state(&mut core, claim, 9_970), HoldState::Safe);
