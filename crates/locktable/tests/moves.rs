@@ -231,8 +231,9 @@ impl World {
             Command::AttachCancel { attach, cancel, .. } if self.is_new(cancel.session) => {
                 *attach = self.word(cancel.session);
             }
-            Command::Cancel(cancel) if self.is_new(cancel.session) => {
-                let epoch = self.stays.table.session_epoch(cancel.session).unwrap();
+            Command::Cancel(cancel) if self.is_new(cancel.session) || self.is_forgotten(cancel.session) => {
+                let epoch = self.stays.table.session_epoch(cancel.session);
+                let epoch = epoch.unwrap_or(holdfast_locktable::ids::SessionEpoch(2));
                 let attach = self.word(cancel.session);
                 return Command::AttachCancel { epoch, attach, cancel: cancel.clone() };
             }
@@ -250,6 +251,11 @@ impl World {
             _ => {}
         }
         command
+    }
+
+    /// Nothing of a session of which there is nothing to remember goes along; a cancel of it comes with its home's word then.
+    fn is_forgotten(&self, session: SessionId) -> bool {
+        self.stays.table.remembers(session) && !self.owner.table.remembers(session)
     }
 
     fn is_new(&self, session: SessionId) -> bool {
