@@ -52,7 +52,9 @@ impl Endpoint {
 /// not seen the range come, and knows of the hold as little as of any other group's. An earlier time that the range was here
 /// proves nothing: whose ranges are older than what is known of the hold does not say.
 fn word_of(table: &LockTable, hold: &Hold, epoch: MapEpoch) -> Word {
-    if !table.holds_range_of(&hold.name) || table.ownership_epoch() < epoch {
+    // Of a hold of which it is not known when it stood where, only a group says anything whose ranges have never changed.
+    let unknown = epoch == MapEpoch::NONE && table.ownership_epoch() > MapEpoch::FIRST;
+    if unknown || !table.holds_range_of(&hold.name) || table.ownership_epoch() < epoch {
         return Word::None;
     }
     if table.revision() < hold.token || table.stands(&hold.name, hold.token) {

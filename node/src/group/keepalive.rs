@@ -50,11 +50,9 @@ impl Group {
         let epoch = self.locks(LockTable::ownership_epoch);
         let heard = self.parts.lease.send(Keepalives { sessions: sessions.clone(), at }).await;
         let heard = self.leading(heard)?;
-        // That a session is not known ends it where its home says so, and then needs the same proof as a renewal: a deposed
-        // leader does not know what was opened since.
-        let home = |session: &SessionId| (self.parts.home_of)(*session) == self.id();
-        let ends = sessions.iter().any(home) && !mutant!("end-told-without-proof");
-        if heard.iter().all(|heard| matches!(heard, Heard::Unknown)) && !ends {
+        // That a session is not known needs the same proof as a renewal: a deposed leader does not know what was opened or met
+        // since. Where its home says so it ends the session, and elsewhere clients count on having nothing there.
+        if heard.iter().all(|heard| matches!(heard, Heard::Unknown)) && mutant!("end-told-without-proof") {
             return Ok(vec![Renewal { state: LeaseState::Unknown, ttl_ms: 0, epoch }; heard.len()]);
         }
         self.clear_marks(&sessions, &heard).await?;
@@ -120,9 +118,14 @@ impl Group {
 async fn renewal(heard: Heard, standing: Standing, epoch: MapEpoch) -> Renewal {
     let of = |state| Renewal { state, ttl_ms: 0, epoch };
     match standing {
-        // It came while the round ran: nobody has heard it here yet.
-        Standing::Renewed { .. } if heard == Heard::Unknown => Renewal::MOVING,
-        Standing::Renewed { ttl_ms } => Renewal { state: LeaseState::Renewed, ttl_ms, epoch },
+        // Only what moved the deadline is acknowledged: a session that came while the round ran was not heard, and one whose
+        // expiry was on its way was heard too late.
+        Standing::Renewed { ttl_ms } => match heard {
+            Heard::Alive { .. } | Heard::Marked { .. } => {
+                Renewal { state: LeaseState::Renewed, ttl_ms, epoch }
+            }
+            Heard::Expiring | Heard::Stopped | Heard::Unknown => Renewal::MOVING,
+        },
         Standing::Lost => of(LeaseState::Lost),
         Standing::Unknown => of(LeaseState::Unknown),
         // Rule R2: an expiry that is on its way is waited for; what is not decided is asked again.
@@ -130,5 +133,21 @@ async fn renewal(heard: Heard, standing: Standing, epoch: MapEpoch) -> Renewal {
             Ok(ExpiryEnd::Ended) => of(LeaseState::Lost),
             Ok(ExpiryEnd::NotDecided) | Err(_) => Renewal::MOVING,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_what_moved_the_deadline_is_acknowledged() {
+        let renewed =
+            |heard| async move { renewal(heard, Standing::Renewed { ttl_ms: 7 }, MapEpoch(3)).await.state };
+        assert_eq!(renewed(Heard::Alive { ttl_ms: 7 }).await, LeaseState::Renewed);
+        assert_eq!(renewed(Heard::Marked { epoch: SessionEpoch(1) }).await, LeaseState::Renewed);
+        for heard in [Heard::Expiring, Heard::Stopped, Heard::Unknown] {
+            assert_eq!(renewed(heard).await, LeaseState::Moving, "{heard:?}");
+        }
     }
 }

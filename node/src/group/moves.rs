@@ -4,29 +4,37 @@
 //! Each verb may come twice, from whoever drives the move, and says the same then. It does not know how far a move is, or
 //! why it is made.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use holdfast_locktable::{
     codec::Digest,
     command::{Activate, Command, DropRange, Import, LearnedEnd, Seal},
     ids::{MoveNumber, Revision, SessionEpoch, SessionId},
     moved::{Cursor, Export},
+    name::Name,
     outcome::{Outcome, Rejection},
     table::{Goer, LockTable},
 };
 use holdfast_partitioner::{GroupId, Range};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::{
     Group,
     call::{GroupAnswer, GroupResult},
     proposer::GroupError,
 };
-use crate::lease::LeftMs;
+use crate::lease::{Arrived, Arriving, LeftMs};
 
 /// Sessions looked at under one hold of the table, so that applying never waits long.
 const PAGE: usize = 2_000;
+
+/// How long a request for a name of a range that is just coming in is kept before it is sent elsewhere.
+const COMING: Duration = Duration::from_millis(250);
 
 /// A verb of a move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,32 +129,72 @@ pub struct RangeCount {
 
 /// Sessions whose keepalives are not answered from before a seal is proposed until it stands in the table (rule R17). What
 /// they had left was read for the seal; an answer now would promise more than the destination will know of.
+///
+/// There may be several, of one driver that was deposed and the next one: each protects its own.
 #[derive(Debug, Default)]
-pub struct Sealing(Mutex<Option<(MoveNumber, BTreeSet<SessionId>)>>);
+pub struct Sealing(Mutex<Proposed>);
+
+#[derive(Debug, Default)]
+struct Proposed {
+    begun: u64,
+    seals: BTreeMap<u64, (MoveNumber, BTreeSet<SessionId>)>,
+}
 
 impl Sealing {
-    fn begin(&self, number: MoveNumber, sessions: BTreeSet<SessionId>) {
-        *self.0.lock() = Some((number, sessions));
+    /// A seal will be proposed. Answers what ends it.
+    fn begin(&self, number: MoveNumber, sessions: BTreeSet<SessionId>) -> u64 {
+        let mut proposed = self.0.lock();
+        proposed.begun += 1;
+        let begun = proposed.begun;
+        proposed.seals.insert(begun, (number, sessions));
+        begun
     }
 
-    /// The seal is decided, or leadership is lost with it.
-    pub(super) fn end(&self) {
-        *self.0.lock() = None;
+    /// A seal is decided, or certainly never will be.
+    fn end(&self, begun: u64) {
+        self.0.lock().seals.remove(&begun);
+    }
+
+    /// Leadership is lost. It comes back only once all that was proposed before is in the table, or never will be.
+    pub(super) fn end_all(&self) {
+        self.0.lock().seals.clear();
     }
 
     /// Which of these sessions may not be acknowledged now. Asked after the quorum round that proves leadership.
     pub(super) fn withheld(&self, table: &LockTable, sessions: &[SessionId]) -> Vec<bool> {
-        let sealing = self.0.lock();
-        let proposed = sealing.as_ref().filter(|(number, _)| table.highest_move() < *number);
-        if proposed.is_none() && table.sealed().is_none() {
+        let mut proposed = self.0.lock();
+        // One whose number the table has seen stands there, or never will.
+        proposed.seals.retain(|_, (number, _)| table.highest_move() < *number);
+        if proposed.seals.is_empty() && table.sealed().is_none() {
             return Vec::new();
         }
-        let on_its_way = |session| proposed.is_some_and(|(_, named)| named.contains(session));
+        let on_its_way = |session| proposed.seals.values().any(|(_, named)| named.contains(session));
         sessions.iter().map(|session| on_its_way(session) || table.is_sealed_in(*session)).collect()
     }
 }
 
 impl Group {
+    /// Whether the name may be changed here. A range that is just coming in is waited for a little: whoever asks here for one
+    /// of its names goes by a map that is a moment ahead of this group.
+    pub(super) async fn owned(&self, name: &Name) -> Result<(), GroupError> {
+        let deadline = Instant::now() + COMING;
+        loop {
+            let (owns, coming, next) = self.parts.raft.with_table(|table, at| {
+                let owns = table.locks().map_or(Err(Rejection::NotOwner), |locks| locks.owns(name));
+                let elsewhere = |locks: &LockTable| !locks.holds_range_of(name);
+                let coming = owns.is_err() && table.locks().is_some_and(elsewhere);
+                (owns, coming, at.map_or(0, |at| at.index + 1))
+            });
+            match owns {
+                Err(Rejection::Sealed { .. }) if coming && Instant::now() < deadline => {
+                    // Whichever comes first, the next look decides.
+                    drop(tokio::time::timeout_at(deadline, self.parts.raft.applied(next)).await);
+                }
+                other => return other.map_err(GroupError::Rejected),
+            }
+        }
+    }
+
     pub(super) async fn move_call(&self, call: MoveCall) -> GroupResult {
         let answer = match call {
             MoveCall::Ready { move_number } => self.ready(move_number).await?,
@@ -163,7 +211,7 @@ impl Group {
             MoveCall::Attach { sessions, group } => {
                 self.step(Command::AttachSessions { sessions, group }).await?
             }
-            MoveCall::Activate(activate) => self.step(Command::Activate(activate)).await?,
+            MoveCall::Activate(activate) => self.activate(activate).await?,
             MoveCall::Unseal { move_number } => self.step(Command::Unseal { move_number }).await?,
             MoveCall::Discard { move_number } => self.step(Command::Discard { move_number }).await?,
             MoveCall::Drop(dropped) => self.step(Command::Drop(dropped)).await?,
@@ -202,7 +250,7 @@ impl Group {
         let term = self.leads().ok_or_else(|| GroupError::NotLeader { leader: self.leader() })?;
         let goers: Vec<Goer> = self.goers(&range).into_iter().filter(|goer| goer.keys).collect();
         let sessions: Vec<SessionId> = goers.iter().map(|goer| goer.session).collect();
-        self.parts.sealing.begin(move_number, sessions.iter().copied().collect());
+        let begun = self.parts.sealing.begin(move_number, sessions.iter().copied().collect());
         let left = self.parts.lease.send(LeftMs(sessions)).await;
         let left =
             left.map_err(|error| GroupError::Fatal(format!("the lease manager has stopped: {error}")))?;
@@ -212,9 +260,23 @@ impl Group {
             self.parts.proposer.propose(Command::Seal(Seal { move_number, range, term, left })).await;
         // Where it is not known whether the seal comes, nothing is acknowledged until it is.
         if !matches!(sealed, Err(GroupError::Unknown)) {
-            self.parts.sealing.end();
+            self.parts.sealing.end(begun);
         }
         sealed.map(|_| MoveAnswer::Done)
+    }
+
+    /// Owns what was imported. What the lease manager decides meanwhile would be decided without knowing of the sessions that
+    /// come along, and be applied behind them.
+    async fn activate(&self, activate: Activate) -> Result<MoveAnswer, GroupError> {
+        let number = activate.move_number;
+        let stopped = |error| GroupError::Fatal(format!("the lease manager has stopped: {error}"));
+        self.parts.lease.send(Arriving(number)).await.map_err(stopped)?;
+        let activated = self.step(Command::Activate(activate)).await;
+        // The facts of what was applied have been told by now. Where nothing is known, whoever drives the move asks again.
+        if !matches!(activated, Err(GroupError::Unknown)) {
+            self.parts.lease.do_send(Arrived(number));
+        }
+        activated
     }
 
     fn goers(&self, range: &Range) -> Vec<Goer> {
@@ -227,5 +289,26 @@ impl Group {
                 None => return all,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u64) -> SessionId {
+        SessionId::new(n).unwrap()
+    }
+
+    #[test]
+    fn a_seal_that_fails_lifts_only_its_own_protection() {
+        let (sealing, table) = (Sealing::default(), LockTable::new(GroupId(1)));
+        assert!(sealing.withheld(&table, &[id(1)]).is_empty());
+        let deposed = sealing.begin(MoveNumber(4), [id(1)].into());
+        let next = sealing.begin(MoveNumber(4), [id(1), id(2)].into());
+        sealing.end(deposed);
+        assert_eq!(sealing.withheld(&table, &[id(1), id(2), id(3)]), [true, true, false]);
+        sealing.end(next);
+        assert!(sealing.withheld(&table, &[id(1)]).is_empty());
     }
 }

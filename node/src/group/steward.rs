@@ -65,7 +65,7 @@ fn demote(group: &Group, sink: &GroupSink, term: Term, teller: &JoinHandle<()>) 
     tracing::info!(group = %group.id(), term = term.0, "leading no more");
     teller.abort();
     sink.tell_ends(None);
-    group.parts.sealing.end();
+    group.parts.sealing.end_all();
     group.parts.lease.do_send(lease::Demoted);
     group.parts.fanout.do_send(watch::Demoted);
 }

@@ -4,15 +4,20 @@
 
 pub mod state;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle, WrapFuture,
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, ResponseFuture,
+    SpawnHandle, WrapFuture,
 };
 use holdfast_locktable::{
     command::Command,
     event::Fact,
-    ids::{SessionEpoch, SessionId, Term},
+    ids::{MoveNumber, SessionEpoch, SessionId, Term},
     mutant,
     outcome::Outcome,
 };
@@ -72,6 +77,17 @@ pub struct Standings(pub Arc<[SessionId]>);
 #[rtype(result = "Vec<Option<u64>>")]
 pub struct LeftMs(pub Vec<SessionId>);
 
+/// Sessions are about to come with a range. From now on nothing expires and nobody is marked: what was decided without knowing
+/// of them would be applied behind them. Answered once nothing is on its way that was decided before.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct Arriving(pub MoveNumber);
+
+/// What came with a range is known by now, or will not come.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct Arrived(pub MoveNumber);
+
 /// The actor leads no group right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotLeading;
@@ -110,17 +126,24 @@ pub struct LeaseManager {
     leases: Option<Leases>,
     held: BTreeMap<SessionId, Vec<oneshot::Sender<ExpiryEnd>>>,
     timer: Option<(Moment, SpawnHandle)>,
+    /// Moves that bring sessions, between the moment before they are proposed and what comes of them.
+    arrivals: BTreeSet<MoveNumber>,
+    /// Told once nothing is proposed and not decided.
+    still: Vec<oneshot::Sender<()>>,
 }
 
 impl LeaseManager {
     /// A lease manager that leads nothing yet.
     pub fn new(proposer: Proposer, clock: Clock, metrics: GroupMetrics) -> Self {
-        Self { proposer, clock, metrics, leases: None, held: BTreeMap::new(), timer: None }
+        let (held, arrivals, still) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+        Self { proposer, clock, metrics, leases: None, held, timer: None, arrivals, still }
     }
 
     /// Makes sure that the timer rings when the state wants to look.
     fn rearm(&mut self, ctx: &mut Context<Self>) {
-        let Some(leases) = &mut self.leases else { return };
+        self.tell_still();
+        // What is decided now would come behind sessions that nobody here knows of yet.
+        let Some(leases) = self.leases.as_mut().filter(|_| self.arrivals.is_empty()) else { return };
         let next = leases.next_look();
         if self.timer.is_some_and(|(at, _)| at <= next) {
             return;
@@ -136,8 +159,18 @@ impl LeaseManager {
         self.timer = Some((next, handle));
     }
 
+    /// Tells whoever waits for it that nothing is on its way.
+    fn tell_still(&mut self) {
+        if self.leases.as_ref().is_none_or(Leases::is_quiet) {
+            for waiting in self.still.drain(..) {
+                // One that went away need not hear.
+                let _ = waiting.send(());
+            }
+        }
+    }
+
     fn look(&mut self, ctx: &mut Context<Self>) {
-        let Some(leases) = &mut self.leases else { return };
+        let Some(leases) = self.leases.as_mut().filter(|_| self.arrivals.is_empty()) else { return };
         let term = leases.term();
         for action in leases.look(self.clock.now()) {
             match action {
@@ -199,7 +232,7 @@ impl LeaseManager {
     ) {
         let now = self.clock.now();
         if let Some(leases) = self.leases_of(term) {
-            leases.expiry_done(sessions, now);
+            leases.expiry_done(sessions, !matches!(failed, Some(GroupError::Unknown)), now);
         }
         match failed {
             None => {
@@ -321,10 +354,36 @@ impl Handler<Demoted> for LeaseManager {
             return;
         }
         self.leases = None;
+        self.arrivals.clear();
+        self.tell_still();
         let held: Vec<SessionId> = self.held.keys().copied().collect();
         for session in held {
             self.answer_held(session, ExpiryEnd::NotDecided);
         }
+    }
+}
+
+impl Handler<Arriving> for LeaseManager {
+    type Result = ResponseFuture<()>;
+
+    fn handle(&mut self, Arriving(number): Arriving, _: &mut Self::Context) -> Self::Result {
+        if self.leases.is_some() {
+            self.arrivals.insert(number);
+        }
+        let (tell, told) = oneshot::channel();
+        self.still.push(tell);
+        self.tell_still();
+        // Dropped without a word only with the actor.
+        Box::pin(async move { drop(told.await) })
+    }
+}
+
+impl Handler<Arrived> for LeaseManager {
+    type Result = ();
+
+    fn handle(&mut self, Arrived(number): Arrived, ctx: &mut Self::Context) {
+        self.arrivals.remove(&number);
+        self.rearm(ctx);
     }
 }
 

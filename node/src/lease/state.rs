@@ -254,12 +254,18 @@ impl Leases {
     /// A proposed expiry is decided, one way or the other: there is room for the next one. Sessions that have not ended by it,
     /// because it was not agreed on or they were passed over in a sealed range, live on until it is proposed again after a
     /// pause. The facts of those that did may still be on their way.
-    pub fn expiry_done(&mut self, sessions: &[(SessionId, SessionEpoch)], now: Moment) {
+    ///
+    /// Where it is not `certain` how it went, it may still come: a keepalive is answered only behind an entry of its own, as
+    /// where a mark stands.
+    pub fn expiry_done(&mut self, sessions: &[(SessionId, SessionEpoch)], certain: bool, now: Moment) {
         self.expiries = self.expiries.saturating_sub(1);
         for (session, epoch) in sessions {
             let left = self.leases.get_mut(session).filter(|lease| lease.epoch == *epoch && lease.expiring);
             if let Some(lease) = left {
                 lease.expiring = false;
+                if !certain {
+                    lease.mark = Mark::Stands;
+                }
                 lease.timer = now.plus_ms(RETRY_MS);
                 self.timers.insert((lease.timer, *session));
             }
@@ -282,6 +288,11 @@ impl Leases {
         } else {
             Heard::Alive { ttl_ms: lease.ttl_ms }
         }
+    }
+
+    /// Whether nothing is proposed and not decided.
+    pub fn is_quiet(&self) -> bool {
+        self.expiries == 0 && self.next_mark.is_some()
     }
 
     /// Milliseconds a session has left.

@@ -81,13 +81,16 @@ impl Mover {
             };
             goers.extend(export.moved.iter().filter_map(goer));
             after = export.after;
-            let complete = self.import(number, moved, attempt, part, export.moved, export.last).await?;
-            if let Some(digest) = complete {
+            let last = export.last;
+            let complete = self.import(number, moved, attempt, part, export.moved, last).await?;
+            // An import that an earlier try has completed says so at once; its sessions are all of them all the same.
+            if last.is_some() {
+                let digest = complete.ok_or_else(|| surprise("an import"))?;
                 self.attach(&goers, moved.to).await?;
                 return Ok(digest);
             }
         }
-        Err(surprise("an import"))
+        Err(surprise("an export"))
     }
 
     async fn import(

@@ -136,5 +136,5 @@ impl Mover {
 
 /// Tries of a later leader, and later ones of the same, have higher numbers.
 fn attempt_number(term: Term, attempt: u64) -> u64 {
-    (term.0 << 24) | (attempt & 0xff_ffff)
+    (term.0 << 32) | (attempt & 0xffff_ffff)
 }

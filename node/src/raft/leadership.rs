@@ -28,7 +28,8 @@ pub struct Leadership {
     pub leader: Option<MemberId>,
     /// The newest term that this member has on disk.
     pub term: Term,
-    /// Whether this member leads and has applied an entry of its own term: only then is its state that of a leader.
+    /// Whether this member leads and has applied an entry of its own term, and, where it had lost its quorum for a while, all
+    /// that it had appended by then: only then is its state that of a leader.
     ///
     /// It says nothing about now: a leader that is cut off goes on believing. What needs proof asks
     /// [`RaftGroup::confirm_leadership`](super::group::RaftGroup::confirm_leadership). One that has not heard from a quorum
@@ -57,6 +58,18 @@ pub struct GroupFatal {
 /// Looks at the age of the quorum's last word per longest election timeout.
 const LOOKS: u32 = 4;
 
+/// The leadership that openraft says this member holds.
+#[derive(Clone, Copy)]
+struct Held {
+    id: LeaderId,
+    since: Instant,
+    /// Whether no quorum has been heard for too long.
+    alone: bool,
+    /// It was alone for a while and is no more: entries up to here were appended before, and may be applied only now. Whoever
+    /// decided them has forgotten them, so that nothing is decided anew until they are.
+    owed: Option<u64>,
+}
+
 /// Everything that the task of one group follows and tells.
 pub(crate) struct Follow {
     pub(crate) group: GroupId,
@@ -76,21 +89,21 @@ impl Follow {
         let mut server = self.raft.server_metrics();
         let mut last = Leadership { quiet_since: Some(Instant::now()), ..Leadership::UNKNOWN };
         self.observer.leadership(&last);
-        let mut leads_since: Option<(LeaderId, Instant)> = None;
+        let mut leads: Option<Held> = None;
         loop {
             let (mut now, waits_for_apply) = {
                 let server = server.borrow_and_update();
                 if server.state.is_candidate() {
                     self.observer.standing(Term(server.vote.leader_id.term));
                 }
-                leads_since = self.leads(&server).map(|held| match leads_since {
-                    Some((before, since)) if before == held => (held, since),
-                    Some(_) | None => (held, Instant::now()),
+                leads = self.leads(&server).map(|id| match leads {
+                    Some(before) if before.id == id => before,
+                    Some(_) | None => Held { id, since: Instant::now(), alone: false, owed: None },
                 });
-                self.look(&server, leads_since)
+                self.look(&server, leads.as_mut())
             };
             if now.leader.is_none() {
-                now.quiet_since = last.quiet_since.or_else(|| Some(self.unheard_since(leads_since)));
+                now.quiet_since = last.quiet_since.or_else(|| Some(self.unheard_since(leads)));
             }
             if now != last {
                 last = now;
@@ -99,7 +112,7 @@ impl Follow {
             }
             tokio::select! {
                 biased;
-                () = sleep(self.timing.election_timeout_max / LOOKS), if leads_since.is_some() => {}
+                () = sleep(self.timing.election_timeout_max / LOOKS), if leads.is_some() => {}
                 changed = server.changed() => {
                     if changed.is_err() {
                         break;
@@ -129,16 +142,23 @@ impl Follow {
     fn look(
         &mut self,
         server: &RaftServerMetrics<TypeConfig>,
-        leads: Option<(LeaderId, Instant)>,
+        leads: Option<&mut Held>,
     ) -> (Leadership, bool) {
         let applied = *self.applied.borrow_and_update();
-        let ready = leads.is_some_and(|(held, _)| applied.is_some_and(|id| id.leader_id == held));
-        let alone = leads.is_some_and(|(_, since)| self.quorum_age(since) > self.timing.election_timeout_max);
+        let (leads_here, mut ready, mut alone) = (leads.is_some(), false, false);
+        if let Some(held) = leads {
+            alone = self.quorum_age(held.since) > self.timing.election_timeout_max;
+            if held.alone && !alone {
+                held.owed = self.raft.metrics().borrow_watched().last_log_index;
+            }
+            held.alone = alone;
+            ready = applied.is_some_and(|id| id.leader_id == held.id && Some(id.index) >= held.owed);
+        }
         self.silence.keep(alone);
         let leader = server.current_leader.filter(|_| !alone);
         let term = Term(server.vote.leader_id.to_committed().term);
         let now = Leadership { leader, term, here: ready && !alone, quiet_since: None };
-        (now, leads.is_some() && !ready)
+        (now, leads_here && !ready)
     }
 
     /// How long ago a quorum acknowledged this leader, counted from the sending of what it acknowledged. `since`: when it
@@ -154,10 +174,10 @@ impl Follow {
     }
 
     /// Since when no leader has been heard, where that was just found.
-    fn unheard_since(&self, leads: Option<(LeaderId, Instant)>) -> Instant {
+    fn unheard_since(&self, leads: Option<Held>) -> Instant {
         let now = Instant::now();
         // A follower looks for another leader after at least the shortest election timeout.
-        let quiet = leads.map_or(self.timing.election_timeout_min, |(_, since)| self.quorum_age(since));
+        let quiet = leads.map_or(self.timing.election_timeout_min, |held| self.quorum_age(held.since));
         now.checked_sub(quiet).unwrap_or(now)
     }
 

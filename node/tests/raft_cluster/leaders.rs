@@ -110,6 +110,35 @@ async fn the_oldest_wait_grows_until_it_ends() {
     eventually("nothing waits any more", || group.oldest_wait() == Duration::ZERO).await;
 }
 
+/// A leader that has heard no quorum for a while, and then does again in the same term, has forgotten what it had proposed
+/// before; it may be applied only now. Until it is, the leader's state is not that of a leader.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_was_alone_for_a_while_leads_again_once_all_that_it_appended_is_applied() {
+    let mut cluster = Cluster::in_memory(&[META]).await;
+    let leader = cluster.leader(META).await.id;
+    let others = cluster.others(leader);
+    cluster.kill(others[0]).await;
+    let old = cluster.members[&leader].group(META).clone();
+    cluster.write(META, line(100)).await;
+    let (term, mut leadership) = (old.leadership().borrow().term, old.leadership());
+    for n in 1..=3 {
+        // The other one hears the leader, and is not heard: it looks for no other leader.
+        cluster.set_way(others[1], leader, Way { cut: true, delay: Duration::ZERO });
+        let proposed = tokio::spawn({
+            let group = old.clone();
+            async move { group.propose(line(n)).await }
+        });
+        leadership.wait_for(|now| !now.here).await.unwrap();
+        let appended = old.status().last_log;
+        cluster.set_way(others[1], leader, Way::default());
+        leadership.wait_for(|now| now.here).await.unwrap();
+        assert_eq!(old.leadership().borrow().term, term, "it never lost its office");
+        assert!(old.status().applied >= appended, "round {n}: what it had appended is not applied yet");
+        // Whatever it was told.
+        let _ = proposed.await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proof_follows_everything_acknowledged_before() {
     let cluster = Cluster::in_memory(&[META]).await;

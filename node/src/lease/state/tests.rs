@@ -54,10 +54,23 @@ fn keepalives_of_an_expiring_session_wait_and_live_on_when_the_expiry_fails() {
     leases.opened(id(1), epoch(), TTL, Moment(0));
     assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
     assert_eq!(leases.heard(id(1), Moment(TTL + 1)), Heard::Expiring);
-    leases.expiry_done(&[(id(1), epoch())], Moment(TTL + 1));
+    leases.expiry_done(&[(id(1), epoch())], true, Moment(TTL + 1));
     assert_eq!(leases.heard(id(1), Moment(TTL + 2)), Heard::Alive { ttl_ms: TTL });
     assert_eq!(expired(&look(&mut leases, TTL + 100)), []);
     assert_eq!(expired(&look(&mut leases, 2 * TTL + 2)), [id(1)]);
+}
+
+#[test]
+fn where_an_expiry_may_still_come_a_keepalive_waits_for_an_entry_behind_it() {
+    let mut leases = leader_at(0);
+    leases.opened(id(1), epoch(), TTL, Moment(0));
+    assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
+    assert!(!leases.is_quiet());
+    leases.expiry_done(&[(id(1), epoch())], false, Moment(TTL + 1));
+    assert!(leases.is_quiet());
+    assert_eq!(leases.heard(id(1), Moment(TTL + 2)), Heard::Marked { epoch: epoch() });
+    leases.cleared(id(1));
+    assert_eq!(leases.heard(id(1), Moment(TTL + 3)), Heard::Alive { ttl_ms: TTL });
 }
 
 #[test]
@@ -146,10 +159,10 @@ fn few_expiries_are_on_their_way_and_who_is_heard_before_its_turn_lives_on() {
     assert_eq!(expired(&look(&mut leases, TTL + 1)), []);
     assert!(leases.next_look() > Moment(TTL + 1), "it does not look in vain");
     leases.heard(id(2_600), Moment(TTL + 1));
-    leases.expiry_done(&[], Moment(TTL));
+    leases.expiry_done(&[], true, Moment(TTL));
     assert_eq!(leases.next_look(), Moment(TTL));
     assert_eq!(expired(&look(&mut leases, TTL + 2)).len(), BATCH);
-    leases.expiry_done(&[], Moment(TTL));
+    leases.expiry_done(&[], true, Moment(TTL));
     let rest = expired(&look(&mut leases, TTL + 3));
     assert_eq!((rest.len(), rest.last()), (99, Some(&id(2_599))));
 }
@@ -231,7 +244,7 @@ fn an_expiry_that_failed_is_proposed_again_after_a_pause() {
     let mut leases = leader_at(0);
     leases.opened(id(1), epoch(), TTL, Moment(0));
     assert_eq!(expired(&look(&mut leases, TTL)), [id(1)]);
-    leases.expiry_done(&[(id(1), epoch())], Moment(TTL + 5));
+    leases.expiry_done(&[(id(1), epoch())], true, Moment(TTL + 5));
     assert_eq!(leases.next_look(), Moment(TTL + 5 + RETRY_MS), "never at once");
     assert_eq!(expired(&look(&mut leases, TTL + 4 + RETRY_MS)), []);
     assert_eq!(expired(&look(&mut leases, TTL + 5 + RETRY_MS)), [id(1)]);
