@@ -45,17 +45,15 @@ pub(super) async fn join(ask: JoinClaim) -> Result<Claim, ClaimError> {
         metadata: metadata.into_iter().collect(),
     };
     let hold = shared.core().claim_asked(shared.now());
-    let mut part = Part { shared: shared.clone(), name: name.clone(), hold, alone: Some(alone), loose: true };
+    let part = Part { shared: shared.clone(), name: name.clone(), hold, alone: Some(alone), loose: true };
     let joined = shared.client.caller.call(|channel| {
         let request = request.clone();
         async move { claims(channel).join(request).await }
     });
     let member = tokio::select! {
         biased;
-        joined = joined => joined.map_err(|error| {
-            part.loose = error.retryable();
-            ClaimError::from_answer(&name, error)
-        })?,
+        // However an attempt was refused, an earlier one may still be executed: the part leaves.
+        joined = joined => joined.map_err(|error| ClaimError::from_answer(&name, error))?,
         reason = session.lost() => {
             return Err(ClaimError::SessionLost { name: name.to_string(), reason });
         }
@@ -89,15 +87,20 @@ struct Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        self.shared.core().claim_over(self.hold, self.shared.now());
+        self.shared.core().claim_over(self.hold);
         self.shared.unwatch_hold(self.hold);
         self.shared.claims.ended(&self.name);
         let alone = self.alone.take();
         // Outside a runtime nobody keeps the session alive either.
-        if self.loose
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(leave(self.shared.clone(), self.name.clone(), alone));
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) if self.loose => {
+                let (shared, name, hold) = (self.shared.clone(), self.name.clone(), self.hold);
+                runtime.spawn(async move {
+                    leave(shared.clone(), name, alone).await;
+                    shared.core().claim_settled(hold, shared.now());
+                });
+            }
+            Ok(_) | Err(_) => self.shared.core().claim_settled(self.hold, self.shared.now()),
         }
     }
 }

@@ -22,6 +22,8 @@ impl Slots {
     pub(super) async fn begin(&self, name: &Arc<str>, limit: Duration) -> Option<OwnedMutexGuard<()>> {
         let alone = {
             let mut slots = self.by_name.lock();
+            // What nobody takes part in, is joining or leaving any more.
+            slots.retain(|_, slot| slot.joined || Arc::strong_count(&slot.alone) > 1);
             let slot = slots.entry(name.clone()).or_default();
             if slot.joined {
                 return None;
@@ -44,5 +46,25 @@ impl Slots {
         if let Some(slot) = self.by_name.lock().get_mut(name) {
             slot.joined = joined;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_claim_that_is_left_is_forgotten() {
+        let (slots, limit) = (Slots::default(), Duration::ZERO);
+        let names: Vec<Arc<str>> = (0..3).map(|n| format!("claim-{n}").into()).collect();
+        let first = slots.begin(&names[0], limit).await.expect("free");
+        slots.joined(&names[0]);
+        assert!(slots.begin(&names[0], limit).await.is_none(), "it takes part already");
+        slots.ended(&names[0]);
+        assert!(slots.begin(&names[0], limit).await.is_none(), "it is still leaving");
+        drop(first);
+        drop(slots.begin(&names[1], limit).await.expect("free"));
+        drop(slots.begin(&names[2], limit).await.expect("free"));
+        assert_eq!(slots.by_name.lock().keys().collect::<Vec<_>>(), [&names[2]]);
     }
 }

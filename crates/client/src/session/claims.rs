@@ -41,10 +41,14 @@ impl Core {
     }
 
     /// The part is over, or nothing has come of it.
-    pub(crate) fn claim_over(&mut self, hold: u64, now: Moment) {
-        self.ledger.acquire_ended(hold, true, now);
+    pub(crate) fn claim_over(&mut self, hold: u64) {
         self.ledger.hold_released(hold);
         self.ledger.orphan(hold);
+    }
+
+    /// No copy of the join is executed any more: until here it may have met a group.
+    pub(crate) fn claim_settled(&mut self, hold: u64, now: Moment) {
+        self.ledger.acquire_ended(hold, true, now);
     }
 
     /// Somebody says that the session is over; only a keepalive's answer counts.

@@ -65,11 +65,13 @@ pub(crate) struct Leases {
     ttl: Duration,
     leases: BTreeMap<Place, Lease>,
     said: BTreeMap<u32, Said>,
+    /// When a group last said that its ranges have changed.
+    last_news: Option<Moment>,
 }
 
 impl Leases {
     pub(crate) const fn new(ttl: Duration) -> Self {
-        Self { ttl, leases: BTreeMap::new(), said: BTreeMap::new() }
+        Self { ttl, leases: BTreeMap::new(), said: BTreeMap::new(), last_news: None }
     }
 
     pub(crate) const fn ttl(&self) -> Duration {
@@ -101,13 +103,13 @@ impl Leases {
     /// A hold stands in a place that nothing was heard of under this epoch yet; `met` is when the group may have met the
     /// session by the client's own doing.
     ///
-    /// A group that is known counts on. One that has said under this very epoch that it does not know the session has met
-    /// it by a request since. Any other may have got it with a range, from a group that has heard nothing for long.
+    /// A group that is known counts on. Any other may have got it with a range, from a group that has heard nothing for long;
+    /// also where it has said under this very epoch that it does not know the session, since the epoch of a grant is one from
+    /// before it, and a range may have come in between.
     pub(crate) fn met(&mut self, place: Place, met: Moment, now: Moment) {
         let known = self.leases.range(place.until()).map(|(_, lease)| lease.since).max();
-        let told = self.said.get(&place.group).is_some_and(|said| said.epoch == Some(place.epoch));
         let oldest = self.leases.values().map(|lease| lease.since).min();
-        let moved = oldest.filter(|_| !told).map_or(met, |oldest| oldest.min(met));
+        let moved = oldest.map_or(met, |oldest| oldest.min(met));
         self.begin(place, known.unwrap_or(moved), now);
     }
 
@@ -127,7 +129,10 @@ impl Leases {
     /// A place is known to have begun, and so the ones before it to have ended.
     fn heard_of(&mut self, place: Place, now: Moment) {
         let said = self.said.entry(place.group).or_default();
-        said.epoch = said.epoch.max(Some(place.epoch));
+        if said.epoch < Some(place.epoch) {
+            said.epoch = Some(place.epoch);
+            self.last_news = Some(now);
+        }
         let newest = Place { group: place.group, epoch: said.epoch.unwrap_or(place.epoch) };
         for (older, lease) in self.leases.range_mut(newest.until()) {
             if *older != newest {
@@ -163,6 +168,12 @@ impl Leases {
             }
             GroupAnswer::Unavailable => {}
         }
+    }
+
+    /// Whether no group was heard of under another epoch since this moment: then all answers to what was sent at it are of one
+    /// map.
+    pub(crate) fn unchanged_since(&self, sent: Moment) -> bool {
+        self.last_news.is_none_or(|news| news < sent)
     }
 
     /// Every group answered a keepalive that was sent at `sent`. Places that were known then to have ended are of no more

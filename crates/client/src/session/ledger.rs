@@ -185,9 +185,12 @@ impl Ledger {
         astray.map(|(sequence, _)| *sequence).take(most).collect()
     }
 
-    /// Every group answered the keepalive sent at `sent`: what had ended before that met no group that is not known now.
+    /// Every group answered the keepalive sent at `sent`. Where no range has moved meanwhile, what had ended before that met no
+    /// group that is not known now; else the group that it met may have passed the session on between two answers.
     pub(crate) fn all_groups_answered(&mut self, sent: Moment) {
-        self.contacts.retain(|_, contact| contact.ended.is_none_or(|ended| ended > sent));
+        if self.leases.unchanged_since(sent) {
+            self.contacts.retain(|_, contact| contact.ended.is_none_or(|ended| ended > sent));
+        }
         self.leases.all_answered(sent);
     }
 

@@ -60,10 +60,12 @@ fn a_new_connection_is_not_asked_to_follow_claims_and_one_that_is_over_is_forgot
     let resume = core.resume_message();
     let Some(session_request::Body::Resume(resume)) = resume.body else { panic!("no resume") };
     assert_eq!(resume.holds.iter().map(|hold| hold.token).collect::<Vec<_>>(), [7]);
-    core.claim_over(claim, at(100));
+    core.claim_over(claim);
+    core.claim_settled(claim, at(100));
     assert!(core.ledger().hold(claim).is_none());
     // One whose join came to nothing, too.
     let asked = core.claim_asked(at(200));
-    core.claim_over(asked, at(300));
+    core.claim_over(asked);
+    core.claim_settled(asked, at(300));
     assert!(core.ledger().hold(asked).is_none());
 }

@@ -271,7 +271,8 @@ fn a_group_that_does_not_answer_may_have_given_its_holds_away() {
 
 #[test]
 fn a_session_that_may_have_come_with_a_range_counts_from_its_oldest_lease() {
-    for (epoch, expected) in [(1, 6_000), (2, 2_500)] {
+    // Also under the epoch under which the group did not know the session: that of a grant may be one from before it.
+    for (epoch, expected) in [(1, 2_500), (2, 2_500)] {
         let (mut core, _) = before_the_move();
         let (sequence, mut answered) = core.acquire(want("b", Wait::Unlimited), at(6_000));
         sent(&mut core, at(6_000));
@@ -369,4 +370,21 @@ fn a_group_that_does_not_renew_while_its_ranges_move_costs_no_connection() {
         renew(&mut core, now, &[(1, 0, Unavailable), (2, 1, Unknown)]);
     }
     assert!(core.stalled(at(8_900)));
+}
+
+#[test]
+fn a_contact_counts_until_all_groups_have_answered_under_one_map() {
+    let mut core = core();
+    renew(&mut core, 200, &[(1, 1, Unknown), (2, 1, Unknown)]);
+    // It meets group 1 at 500, and is over.
+    let (over, _) = core.acquire(want("x", Wait::AtMost(std::time::Duration::from_millis(900))), at(500));
+    sent(&mut core, at(500));
+    answer(&mut core, over, failure("timeout"), at(1_400));
+    let (waits, mut answered) = core.acquire(want("w", Wait::Unlimited), at(6_000));
+    sent(&mut core, at(6_000));
+    // The range of `w` moves while they answer: group 2 before it has come, group 1 when it has gone.
+    renew(&mut core, 7_500, &[(2, 1, Unknown), (1, 2, Unknown)]);
+    answer(&mut core, waits, granted_at(9, (2, 2)), at(7_800));
+    let hold = answered.try_recv().expect("answered").expect("granted");
+    assert_eq!(until(&core, hold), 500, "group 2 counts from when group 1 was met");
 }
