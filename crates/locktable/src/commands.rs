@@ -44,6 +44,8 @@ pub(crate) const MAX_KEY_BYTES: usize = 4_096;
 pub(crate) const MAX_PARTITIONS: u32 = 4_096;
 /// Largest weight of a member of a claim.
 pub(crate) const MAX_WEIGHT: u32 = 1_000;
+/// Most claims of a group that one session may take part in: each costs up to 96 KiB on every member.
+pub(crate) const MAX_CLAIMS: usize = 256;
 /// Most members of a claim. Each change of it looks at all of them.
 pub(crate) const MAX_MEMBERS: usize = 10_000;
 

@@ -251,6 +251,8 @@ pub enum Bound {
     Partitions,
     /// A weight outside 1 to 1,000.
     Weight,
+    /// A session in more than 256 claims of one group.
+    Claims,
 }
 
 /// How an earlier request ended.

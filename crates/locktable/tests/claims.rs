@@ -16,7 +16,7 @@ use holdfast_locktable::{
     invariants,
     metadata::Metadata,
     name::Name,
-    outcome::{Outcome, Rejection},
+    outcome::{Bound, Outcome, Rejection},
     table::{LockTable, Position},
 };
 use holdfast_partitioner::{GroupId, MapEpoch, Range};
@@ -355,4 +355,39 @@ fn id(session: u8) -> SessionId {
 /// Two claims, one of which begins the other's name.
 fn claim(name: u8) -> Name {
     Name::claim(if name == 0 { "a" } else { "a/b" }).unwrap()
+}
+
+#[test]
+fn a_session_takes_part_in_so_many_claims_and_no_more() {
+    let mut table = LockTable::new(GroupId(1));
+    let mut index = 0;
+    let mut apply = |command: Command| {
+        index += 1;
+        table.apply(Position { index, term: TERM }, &Proposal { at_ms: 1, command }).result
+    };
+    let ranges = vec![Range::everything()];
+    apply(Command::Own(Own { group: GroupId(1), map_epoch: MapEpoch::FIRST, ranges })).unwrap();
+    let open = OpenSession { session: id(1), ttl_ms: 10_000, metadata: Metadata::default() };
+    let Ok(Outcome::SessionOpened { epoch }) = apply(Command::OpenSession(open)) else {
+        panic!("not opened")
+    };
+    let name = |n: u32| Name::claim(&format!("claim-{n}")).unwrap();
+    let join = |n| {
+        Command::JoinClaim(JoinClaim {
+            name: name(n),
+            session: id(1),
+            epoch,
+            attach: None,
+            partitions: 1,
+            weight: 1,
+            metadata: Metadata::default(),
+        })
+    };
+    for n in 0..256 {
+        apply(join(n)).unwrap();
+    }
+    assert_eq!(apply(join(256)), Err(Rejection::OutOfBounds(Bound::Claims)));
+    assert_eq!(apply(join(7)), Ok(Outcome::Done), "it takes part in this one");
+    apply(Command::LeaveClaim { name: name(0), session: id(1), epoch }).unwrap();
+    apply(join(256)).unwrap();
 }

@@ -236,5 +236,8 @@ const fn bound_text(bound: Bound) -> &'static str {
         Bound::Key => "the key has more than 4096 bytes",
         Bound::Partitions => "partitions must be 1 to 4096",
         Bound::Weight => "weight must be 1 to 1000",
+        Bound::Claims => {
+            "a session may take part in at most 256 claims of one group; leave one, or use another session"
+        }
     }
 }

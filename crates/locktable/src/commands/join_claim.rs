@@ -2,7 +2,7 @@
 //! nor that it is being drained.
 
 use super::{
-    MAX_MEMBERS, MAX_PARTITIONS, MAX_WEIGHT,
+    MAX_CLAIMS, MAX_MEMBERS, MAX_PARTITIONS, MAX_WEIGHT,
     contact::{self, Standing},
 };
 use crate::{
@@ -50,7 +50,9 @@ fn member(table: &LockTable, changes: &Changes, join: &JoinClaim) -> Result<Opti
         joined_at_ms: changes.at_ms,
         changed: table.state.revision,
     };
-    let Some(claim) = table.state.claims.live.get(&join.name) else { return Ok(Some(new)) };
+    let Some(claim) = table.state.claims.live.get(&join.name) else {
+        return room(table, join).map(|()| Some(new));
+    };
     let partitions = u32::try_from(claim.owners.len()).unwrap_or(u32::MAX);
     if partitions != join.partitions {
         return Err(Rejection::ClaimPartitions { partitions });
@@ -61,6 +63,14 @@ fn member(table: &LockTable, changes: &Changes, join: &JoinClaim) -> Result<Opti
         None if claim.members.len() >= MAX_MEMBERS => {
             Err(Rejection::ClaimFull { members: u32::try_from(claim.members.len()).unwrap_or(u32::MAX) })
         }
-        None => Ok(Some(new)),
+        None => room(table, join).map(|()| Some(new)),
     }
+}
+
+/// Whether the session may take part in one claim more.
+fn room(table: &LockTable, join: &JoinClaim) -> Result<(), Rejection> {
+    if table.joined.claims_of(join.session).count() >= MAX_CLAIMS {
+        return Err(Rejection::OutOfBounds(Bound::Claims));
+    }
+    Ok(())
 }

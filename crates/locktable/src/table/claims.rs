@@ -60,12 +60,16 @@ impl Claim {
 
     /// Takes a session out; what it had is free.
     fn remove(&mut self, session: SessionId) -> bool {
+        // First, because of very many sessions that end most take no part.
+        if self.members.remove(&session).is_none() {
+            return false;
+        }
         for owner in &mut self.owners {
             if owner.is_some_and(|owner| owner.session == session) {
                 *owner = None;
             }
         }
-        self.members.remove(&session).is_some()
+        true
     }
 
     /// Makes the assignment what it shall be, at this revision. Adds to `told` whose view has changed.

@@ -137,9 +137,11 @@ fn over(end: ClaimEnd) -> Ended {
 fn refused(error: &ClaimError) -> Failure {
     match error {
         ClaimError::Failed(error) => failed(error),
-        ClaimError::OtherPartitions { .. }
-        | ClaimError::AlreadyJoined { .. }
-        | ClaimError::SessionLost { .. } => Failure::new(Kind::NotAcquired(None), error.to_string()),
+        // No repeat can succeed.
+        ClaimError::OtherPartitions { .. } | ClaimError::AlreadyJoined { .. } => {
+            Failure::other(error.to_string())
+        }
+        ClaimError::SessionLost { .. } => Failure::new(Kind::LockLost, error.to_string()),
     }
 }
 
