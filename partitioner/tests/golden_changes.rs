@@ -128,7 +128,7 @@ fn plans() -> Vec<Plan> {
         Wait::Unmeasured { group: TWO },
         Wait::Electing { group: TWO },
         Wait::Changing,
-        Wait::CoolDown { until_ms: 300_000 },
+        Wait::CoolDown { left_ms: 300_000 },
         Wait::Budget { moves_per_hour: 12 },
     ];
     let waiting =

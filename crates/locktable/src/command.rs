@@ -189,6 +189,44 @@ pub enum Command {
     AckRevoked(AckRevoked),
 }
 
+impl Command {
+    /// The one lock, election or claim that it may change; `None` where it changes none, or any number.
+    #[must_use]
+    pub const fn name(&self) -> Option<&Name> {
+        match self {
+            Self::Acquire(Acquire { name, .. })
+            | Self::Cancel(Cancel { name, .. })
+            | Self::AttachCancel { cancel: Cancel { name, .. }, .. }
+            | Self::Release { name, .. }
+            | Self::ForceRelease { name, .. }
+            | Self::Proclaim { name, .. }
+            | Self::JoinClaim(JoinClaim { name, .. })
+            | Self::LeaveClaim { name, .. }
+            | Self::DrainClaim { name, .. }
+            | Self::AckRevoked(AckRevoked { name, .. }) => Some(name),
+            Self::Own(_)
+            | Self::OpenSession(_)
+            | Self::AttachSession { .. }
+            | Self::AttachSessions { .. }
+            | Self::EndSession { .. }
+            | Self::ExpireSessions { .. }
+            | Self::LearnEnds { .. }
+            | Self::AckEnd { .. }
+            | Self::ForgetEnds { .. }
+            | Self::Txn(_)
+            | Self::AttachTxn { .. }
+            | Self::Checkpoint { .. }
+            | Self::Compact { .. }
+            | Self::Seal(_)
+            | Self::Unseal { .. }
+            | Self::Import(_)
+            | Self::Activate(_)
+            | Self::Discard { .. }
+            | Self::Drop(_) => None,
+        }
+    }
+}
+
 /// One session that a group meets for the first time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {

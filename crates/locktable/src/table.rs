@@ -30,7 +30,7 @@ pub(crate) use self::{
     state::{Absent, Key, Pending, Place, Role, Session, State},
 };
 pub use self::{
-    export::Goer,
+    export::{Arrival, Goer},
     history::{HISTORY_BYTES, HISTORY_EVENTS},
     read::{RequestState, WaitView},
     requests::{MAX_ENDED_HOLDS, MAX_ENDED_TEXTS, MAX_OUTSTANDING},

@@ -126,7 +126,8 @@ impl Endpoint {
             MetaAnswer::Done
             | MetaAnswer::Status(_)
             | MetaAnswer::Planned { .. }
-            | MetaAnswer::Changes(_) => Err(ApiError::no_leader(GroupId::META)),
+            | MetaAnswer::Changes(_)
+            | MetaAnswer::Planner(_) => Err(ApiError::no_leader(GroupId::META)),
         }
     }
 

@@ -2,7 +2,7 @@
 //! group.
 //!
 //! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `claims`, `watch`, `cluster`, [`partitions`]: the verbs. [`health`]: who can be
+//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `claims`, `watch`, `cluster`, [`partitions`], `planner`: the verbs. [`health`]: who can be
 //!   reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
@@ -19,6 +19,7 @@ pub mod hub;
 pub mod locate;
 mod locks;
 pub mod partitions;
+mod planner;
 pub mod router;
 mod sessions;
 pub mod types;

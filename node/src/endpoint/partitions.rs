@@ -60,7 +60,7 @@ impl Endpoint {
     pub async fn partition_changes(&self) -> Answer<ChangesView> {
         match self.meta_call(MetaCall::Changes).await? {
             MetaAnswer::Changes(now) => {
-                let ChangesNow { under_way, past } = *now;
+                let ChangesNow { under_way, past, .. } = *now;
                 Ok(ChangesView {
                     under_way: under_way.as_ref().map(under_way_view),
                     past: past.iter().map(past_view).collect(),
@@ -74,10 +74,15 @@ impl Endpoint {
         let MetaAnswer::Planned { change, number } = answer else {
             return Err(ApiError::no_leader(GroupId::META));
         };
-        let Change { prefix, base, steps } = *change;
+        Ok(self.plan_view(*change, number).await)
+    }
+
+    /// A change for people, with what is in each range.
+    pub(super) async fn plan_view(&self, change: Change, number: Option<u64>) -> PlanView {
+        let Change { prefix, base, steps } = change;
         let moves = steps.iter().filter_map(|step| step.moved.as_ref());
         let steps = futures::future::join_all(moves.map(|moved| self.step_view(moved))).await;
-        Ok(PlanView { number, prefix, map_epoch: base, steps })
+        PlanView { number, prefix, map_epoch: base, steps }
     }
 
     async fn step_view(&self, moved: &Moved) -> StepView {
@@ -159,7 +164,7 @@ fn past_view(past: &Past) -> ChangeView {
 }
 
 /// A request in words.
-fn words(request: &Request) -> String {
+pub(crate) fn words(request: &Request) -> String {
     let listed = |groups: &std::collections::BTreeSet<GroupId>| {
         groups.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     };

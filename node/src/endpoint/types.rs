@@ -1,6 +1,7 @@
 //! What endpoints are asked and answer, before it becomes JSON or protobuf.
 
 pub mod claims;
+pub mod planner;
 
 use bytes::Bytes;
 use holdfast_locktable::{

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     claims::{ClaimAnswer, ClaimCall},
+    load::Measured,
     locate::Found,
     moves::{MoveAnswer, MoveCall},
     proposer::GroupError,
@@ -131,6 +132,8 @@ pub enum GroupCall {
     Move(MoveCall),
     /// A verb of claims.
     Claim(ClaimCall),
+    /// What the group's names cost.
+    Load,
 }
 
 /// What a verb answers.
@@ -190,6 +193,8 @@ pub enum GroupAnswer {
     Move(MoveAnswer),
     /// To a verb of claims.
     Claim(ClaimAnswer),
+    /// What names cost; nothing where the member knows no map yet.
+    Load(Option<Box<Measured>>),
 }
 
 /// The result of a verb.
@@ -217,7 +222,8 @@ impl GroupCall {
             | Self::Status
             | Self::TakeSnapshot
             | Self::Move(_)
-            | Self::Claim(_) => None,
+            | Self::Claim(_)
+            | Self::Load => None,
         }
     }
 }

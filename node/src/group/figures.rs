@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use super::{
     Group,
     call::{GroupAnswer, GroupResult},
+    load::LoadMeter,
     proposer::GroupError,
 };
 use crate::{
@@ -36,6 +37,7 @@ pub struct GroupMetrics {
     group: GroupId,
     instruments: Instruments,
     map: watch::Receiver<Option<Arc<PartitionMap>>>,
+    load: LoadMeter,
 }
 
 impl GroupMetrics {
@@ -45,7 +47,13 @@ impl GroupMetrics {
         instruments: Instruments,
         map: watch::Receiver<Option<Arc<PartitionMap>>>,
     ) -> Self {
-        Self { group, instruments, map }
+        let load = LoadMeter::new(group, map.clone());
+        Self { group, instruments, map, load }
+    }
+
+    /// What its names cost.
+    pub(super) const fn load(&self) -> &LoadMeter {
+        &self.load
     }
 
     fn prefix_of(&self, name: &Name) -> String {
@@ -54,8 +62,11 @@ impl GroupMetrics {
         rule.map(|(prefix, _)| prefix.to_owned()).unwrap_or_default()
     }
 
-    /// A proposal ended.
-    pub(super) fn proposal(&self, took: Duration, failed: Option<&GroupError>) {
+    /// A proposal ended, to change this name or none.
+    pub(super) fn proposal(&self, name: Option<&Name>, took: Duration, failed: Option<&GroupError>) {
+        if matches!(failed, None | Some(GroupError::Rejected(_))) {
+            self.load.count(name, took);
+        }
         let result = match failed {
             None | Some(GroupError::Rejected(_)) => Ok(()),
             Some(GroupError::NotLeader { .. } | GroupError::HomeUnavailable { .. }) => {

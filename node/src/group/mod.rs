@@ -5,7 +5,7 @@
 //!   [`claims`]: partitions that sessions share.
 //! - [`moves`]: giving a range away and taking one in.
 //! - [`read`]: lists and details. [`locate`]: whether holds stand here.
-//! - [`figures`]: what is measured. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
+//! - [`figures`]: what is measured. [`load`]: what names cost. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
 //!
 //! No verb here forwards: a group that does not lead says so.
@@ -19,6 +19,7 @@ pub mod claims;
 pub mod ends;
 pub mod figures;
 pub mod keepalive;
+pub mod load;
 pub mod locate;
 pub mod moves;
 pub mod observer;
@@ -168,7 +169,7 @@ impl Group {
         }
         // What apply would refuse need not go into the log first; the caller asks again.
         if let Some(name) = call.changes() {
-            self.locks(|table| table.owns(name)).map_err(GroupError::Rejected)?;
+            self.owned(name).await?;
         }
         match call {
             GroupCall::Acquire(attempt, request) => self.acquire(attempt, request).await,
@@ -186,6 +187,7 @@ impl Group {
             GroupCall::Session(session) => self.read_session(session).await,
             GroupCall::Locate(holds) => self.locate(&holds).await,
             GroupCall::Status => Ok(GroupAnswer::Status(Box::new(self.status()))),
+            GroupCall::Load => Ok(GroupAnswer::Load(self.load().map(Box::new))),
             GroupCall::TakeSnapshot => self.take_snapshot().await,
             GroupCall::Move(call) => self.move_call(call).await,
             GroupCall::Claim(call) => self.claim_call(call).await,
@@ -265,6 +267,7 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         | GroupCall::Status
         | GroupCall::TakeSnapshot
         | GroupCall::Move(_)
-        | GroupCall::Claim(_) => return None,
+        | GroupCall::Claim(_)
+        | GroupCall::Load => return None,
     })
 }

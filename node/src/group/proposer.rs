@@ -123,6 +123,7 @@ impl Proposer {
     pub async fn propose(&self, command: Command) -> Result<Outcome, GroupError> {
         let raft = self.raft.get().ok_or(GroupError::NotLeader { leader: None })?;
         let started = Instant::now();
+        let name = command.name().cloned();
         let proposal = Proposal { at_ms: self.clock.wall_ms(), command };
         let payload = encode_proposal(&proposal).into();
         let result = match tokio::time::timeout(self.patience, raft.propose(payload)).await {
@@ -132,7 +133,7 @@ impl Proposer {
             // A leader that was cut off after it took the command hears of its fate only once it is back.
             Err(_) => Err(GroupError::Unknown),
         };
-        self.metrics.proposal(started.elapsed(), result.as_ref().err());
+        self.metrics.proposal(name.as_ref(), started.elapsed(), result.as_ref().err());
         result
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     metrics::exporter::Metrics,
     moves::Mover,
     peer::PeerService,
+    planning::Planning,
     raft::group::RaftGroup,
 };
 
@@ -70,6 +71,7 @@ impl Works {
         shared.router.install(groups.clone(), meta.clone());
         tasks.spawn(follow_map(meta.clone(), map_tell, map_sink.stale()));
         tasks.spawn(Mover::new(meta.clone(), shared.router.clone()).run(map_sink.begun()));
+        tasks.spawn(Planning::new(meta.clone(), shared.router.clone()).run());
         tasks.spawn(bootstrap::provide_map(meta.clone(), lock_groups(&shared.config).collect()));
         let rafts: Vec<RaftGroup> =
             groups.values().map(|group| group.raft().clone()).chain([meta.raft().clone()]).collect();

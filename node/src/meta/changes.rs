@@ -148,6 +148,12 @@ impl Changes {
         &self.past
     }
 
+    /// The highest number that a move was ever given.
+    #[must_use]
+    pub const fn moves(&self) -> MoveNumber {
+        self.moves
+    }
+
     pub(super) fn begin(&mut self, map: &PartitionMap, new: NewChange) -> Result<MetaOutcome, MetaRejection> {
         if let Some(other) = self.under_way() {
             return Err(MetaRejection::ChangeUnderWay { change: other.number });

@@ -1,14 +1,17 @@
 //! How commands and the state of the meta group stand in logs and snapshots: a version byte, for the state also a
 //! checksum, then postcard. Equal states have equal bytes. In format 1 the checksum of a state does not cover the version
-//! byte; from format 2 on it does, as the last byte, so that a newer state is told from a damaged version byte. A state of
-//! format 1 is one of format 2 without the changes of the map, which stand last.
+//! byte; from format 2 on it does, as the last byte, so that a newer state is told from a damaged version byte. What a format
+//! has more than the one before it stands last: the changes of the map in format 2, the planner's policy in format 3.
+
+use holdfast_partitioner::planner::Policy;
+use serde::Serialize;
 
 use super::{changes::Changes, command::MetaCommand, table::MetaTable};
 
 /// Version of the command encoding, its first byte.
 const COMMAND_FORMAT: u8 = 1;
 /// Version of the state encoding, its first byte.
-const TABLE_FORMAT: u8 = 2;
+const TABLE_FORMAT: u8 = 3;
 /// Version byte and checksum before the state.
 const TABLE_HEADER: usize = 5;
 
@@ -107,7 +110,8 @@ impl MetaTable {
         let (found, stored) = (*format, u32::from_le_bytes(*sum));
         if stored == checksum(found, content) {
             return match found {
-                1 => exactly(what, &with_no_changes(content)?),
+                1 => exactly(what, &with(&(Changes::default(), None::<Policy>), content)?),
+                2 => exactly(what, &with(&None::<Policy>, content)?),
                 TABLE_FORMAT => exactly(what, content),
                 _ if found > TABLE_FORMAT => {
                     Err(MetaDecodeError::Format { what, found, known: TABLE_FORMAT })
@@ -123,9 +127,9 @@ impl MetaTable {
     }
 }
 
-/// A state of format 1 in format 2.
-fn with_no_changes(content: &[u8]) -> Result<Vec<u8>, MetaDecodeError> {
-    postcard::to_extend(&Changes::default(), content.to_vec())
+/// A state of an older format in the present one, with what it does not have.
+fn with(missing: &impl Serialize, content: &[u8]) -> Result<Vec<u8>, MetaDecodeError> {
+    postcard::to_extend(missing, content.to_vec())
         .map_err(|reason| MetaDecodeError::Content { what: "state", reason })
 }
 
@@ -194,10 +198,14 @@ mod tests {
         small.apply(member()).result.unwrap();
         let bytes = small.encode().unwrap();
         let first = b"\x00\x01\x03\x03\x01h\x01g\x01p\x01\x01\x07\x01a\x01b\x01c\x01d\x01e";
-        assert_eq!(bytes[0], 2);
-        assert_eq!(bytes[5..], [first.as_slice(), b"\0\0\0\0"].concat());
+        assert_eq!(bytes[0], 3);
+        let second = [first.as_slice(), b"\0\0\0\0"].concat();
+        assert_eq!(bytes[5..], [second.as_slice(), b"\0"].concat());
         let stored = [[1].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
-        assert_eq!(MetaTable::decode(&stored), Ok(small), "format 1 is read");
+        assert_eq!(MetaTable::decode(&stored).as_ref(), Ok(&small), "format 1 is read");
+        let sum = crc32fast::hash(&[second.as_slice(), &[2]].concat());
+        let stored = [[2].as_slice(), &sum.to_le_bytes(), &second].concat();
+        assert_eq!(MetaTable::decode(&stored).as_ref(), Ok(&small), "format 2 is read");
     }
 
     #[test]
@@ -225,11 +233,11 @@ mod tests {
     #[test]
     fn a_newer_state_is_told_from_a_damaged_version_byte() {
         let first = b"\0\0\0\0";
-        let damaged = [[3].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
-        assert_eq!(MetaTable::decode(&damaged), Err(MetaDecodeError::Version { found: 3 }));
-        let newer = [[3].as_slice(), &crc32fast::hash(b"later\x03").to_le_bytes(), b"later"].concat();
+        let damaged = [[4].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
+        assert_eq!(MetaTable::decode(&damaged), Err(MetaDecodeError::Version { found: 4 }));
+        let newer = [[4].as_slice(), &crc32fast::hash(b"later\x04").to_le_bytes(), b"later"].concat();
         let said = MetaTable::decode(&newer).unwrap_err().to_string();
-        assert!(said.contains("state has format 3") && said.ends_with("run the newer version"), "{said}");
+        assert!(said.contains("state has format 4") && said.ends_with("run the newer version"), "{said}");
     }
 
     #[test]

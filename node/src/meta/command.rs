@@ -2,7 +2,7 @@
 //! variant at the end.
 
 use holdfast_locktable::{codec::Digest, ids::MoveNumber};
-use holdfast_partitioner::{MapEpoch, PartitionMap};
+use holdfast_partitioner::{MapEpoch, PartitionMap, planner::PolicyEdit};
 use serde::{Deserialize, Serialize};
 
 use super::changes::NewChange;
@@ -68,6 +68,8 @@ pub enum MetaCommand {
         /// Milliseconds since 1970; for display only.
         at_ms: u64,
     },
+    /// Changes when the planner acts.
+    EditPolicy(PolicyEdit),
 }
 
 /// One act of an operator.
@@ -183,6 +185,12 @@ pub enum MetaRejection {
     #[error("{why}")]
     StepRefused {
         /// Why.
+        why: String,
+    },
+    /// The policy of the planner would contradict itself.
+    #[error("{why}")]
+    BadPolicy {
+        /// How.
         why: String,
     },
 }

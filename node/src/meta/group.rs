@@ -5,15 +5,21 @@
 use std::sync::Arc;
 
 use holdfast_locktable::{
-    ids::{Revision, Term},
+    ids::{MoveNumber, Revision, Term},
     table::Position,
 };
 use holdfast_partitioner::{
     GroupId, PartitionMap, Registry,
     change::{Change, Given, Groups, Request, change},
+    load::Loads,
+    planner::{Mode, Plan, Policy, PolicyEdit},
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 use super::{
     AuditRecord, MetaApplied, MetaCommand, MetaOutcome,
@@ -74,6 +80,10 @@ pub enum MetaCall {
     },
     /// Read the changes of the map, under way and over.
     Changes,
+    /// Read when the planner acts, and what it last made of the load.
+    Planner,
+    /// Change when the planner acts.
+    EditPolicy(PolicyEdit),
 }
 
 /// What a verb answers.
@@ -94,6 +104,8 @@ pub enum MetaAnswer {
     },
     /// The changes of the map.
     Changes(Box<ChangesNow>),
+    /// The planner's policy, and its last look.
+    Planner(Box<PlannerNow>),
 }
 
 /// The changes of the map as the leader of the meta group knows them.
@@ -103,6 +115,28 @@ pub struct ChangesNow {
     pub under_way: Option<UnderWay>,
     /// Those that are over, oldest first.
     pub past: Vec<Past>,
+    /// The highest number that a move was ever given.
+    pub moves: MoveNumber,
+}
+
+/// The planner as the leader of the meta group knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannerNow {
+    /// When it acts.
+    pub policy: Policy,
+    /// Its last look at the load; none yet where the leader is new.
+    pub look: Option<Look>,
+}
+
+/// One look of the planner at the load of all groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// How long ago it was, in milliseconds.
+    pub ago_ms: u64,
+    /// What was measured.
+    pub loads: Loads,
+    /// What came of it.
+    pub plan: Plan,
 }
 
 /// The result of a verb.
@@ -114,6 +148,15 @@ pub struct MetaGroup {
     raft: RaftGroup,
     clock: Clock,
     plans: Arc<Plans>,
+    looked: Arc<Mutex<Option<Looked>>>,
+}
+
+/// A look, when and as which leader it was taken.
+#[derive(Clone, Debug)]
+struct Looked {
+    at: Instant,
+    term: Term,
+    look: Look,
 }
 
 /// What this member plans changes of the map with.
@@ -128,7 +171,7 @@ pub struct Plans {
 impl MetaGroup {
     /// The meta group of a member.
     pub fn new(raft: RaftGroup, clock: Clock, plans: Plans) -> Self {
-        Self { raft, clock, plans: Arc::new(plans) }
+        Self { raft, clock, plans: Arc::new(plans), looked: Arc::default() }
     }
 
     /// Its Raft half.
@@ -188,6 +231,14 @@ impl MetaGroup {
                 self.confirm().await?;
                 Ok(MetaAnswer::Changes(Box::new(self.changes())))
             }
+            MetaCall::Planner => {
+                let term = self.confirm().await?;
+                Ok(MetaAnswer::Planner(Box::new(self.planner(term))))
+            }
+            MetaCall::EditPolicy(edit) => {
+                self.ask(MetaCommand::EditPolicy(edit)).await?;
+                Ok(MetaAnswer::Done)
+            }
         }
     }
 
@@ -205,7 +256,8 @@ impl MetaGroup {
         change(&given, request).map_err(|error| GroupError::Refused { why: error.to_string() })
     }
 
-    async fn begin(
+    /// Begins a change that was planned with this replica's map; answers its number.
+    pub async fn begin(
         &self,
         change: Change,
         request: Request,
@@ -227,9 +279,33 @@ impl MetaGroup {
             ChangesNow {
                 under_way: changes.under_way().cloned(),
                 past: changes.past().iter().cloned().collect(),
+                moves: changes.moves(),
             }
         });
-        read.unwrap_or_else(|| ChangesNow { under_way: None, past: Vec::new() })
+        read.unwrap_or_else(|| ChangesNow { under_way: None, past: Vec::new(), moves: MoveNumber(0) })
+    }
+
+    /// When the planner acts, as this replica has it.
+    pub fn policy(&self) -> Policy {
+        self.raft.with_meta(|meta, _| meta.policy()).unwrap_or_else(|| Policy::standard(Mode::Off))
+    }
+
+    /// What this member plans changes with.
+    pub fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    /// Keeps a look of the planner, taken as the leader of this term, for whoever asks.
+    pub fn looked(&self, term: Term, loads: Loads, plan: Plan) {
+        let look = Look { ago_ms: 0, loads, plan };
+        *self.looked.lock() = Some(Looked { at: Instant::now(), term, look });
+    }
+
+    fn planner(&self, term: Term) -> PlannerNow {
+        let looked = self.looked.lock().clone().filter(|looked| looked.term == term);
+        let look =
+            looked.map(|Looked { at, look, .. }| Look { ago_ms: at.elapsed().as_millis() as u64, ..look });
+        PlannerNow { policy: self.policy(), look }
     }
 
     /// Proposes a command; a refusal is an error with its sentence.
@@ -240,6 +316,11 @@ impl MetaGroup {
             Reply::Meta(Err(refusal)) => Err(GroupError::Conflict { why: refusal.to_string() }),
             other => Err(GroupError::Fatal(format!("the meta group answered {other:?}"))),
         }
+    }
+
+    /// The boot clock, in milliseconds.
+    pub fn boot_ms(&self) -> u64 {
+        self.clock.now().0
     }
 
     /// The wall clock, for what is displayed.

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use holdfast_partitioner::PartitionMap;
+use holdfast_partitioner::{
+    PartitionMap,
+    planner::{Mode, Policy, PolicyEdit},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -14,7 +17,7 @@ use crate::raft::types::MemberId;
 /// Lines that the audit log keeps; the oldest make room for new ones.
 pub const AUDIT_RECORDS: usize = 10_000;
 
-/// Partition map, members, audit log, and changes of the map.
+/// Partition map, members, audit log, changes of the map, and when the planner acts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetaTable {
     map: Option<PartitionMap>,
@@ -24,6 +27,8 @@ pub struct MetaTable {
     audit: VecDeque<AuditRecord>,
     /// Not in format 1. Fields are read in this order: new ones come last.
     changes: Changes,
+    /// When the planner acts, once somebody has said so. Not in format 2.
+    policy: Option<Policy>,
 }
 
 /// Everything that applying one entry gives.
@@ -69,6 +74,7 @@ impl MetaTable {
                 self.with_map(|changes, map| changes.take_step(map, change, step, at_ms).map(Some))
             }
             MetaCommand::StopChange { change, why, at_ms } => self.changes.stop(change, &why, at_ms),
+            MetaCommand::EditPolicy(edit) => self.edit_policy(&edit),
         };
         MetaApplied { result }
     }
@@ -97,6 +103,12 @@ impl MetaTable {
         self.map.as_ref()
     }
 
+    /// When the planner acts; until somebody says otherwise, it only suggests.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy.clone().unwrap_or_else(|| Policy::standard(Mode::Suggest))
+    }
+
     /// The members by id.
     #[must_use]
     pub const fn members(&self) -> &BTreeMap<MemberId, MemberRecord> {
@@ -117,6 +129,12 @@ impl MetaTable {
         let epoch = map.epoch();
         self.map = Some(map);
         Ok(MetaOutcome::MapSet { epoch })
+    }
+
+    fn edit_policy(&mut self, edit: &PolicyEdit) -> Result<MetaOutcome, MetaRejection> {
+        let edited = self.policy().edited(edit);
+        self.policy = Some(edited.map_err(|faults| MetaRejection::BadPolicy { why: faults.to_string() })?);
+        Ok(MetaOutcome::Done)
     }
 
     fn record(&mut self, record: AuditRecord) -> MetaOutcome {
@@ -186,6 +204,33 @@ mod tests {
         assert_eq!(set(&mut table, 7610), Ok(MetaOutcome::MemberSet { changed: false }));
         assert_eq!(set(&mut table, 7710), Ok(MetaOutcome::MemberSet { changed: true }));
         assert_eq!(table.members().values().collect::<Vec<_>>(), [&member(1, 7710)]);
+    }
+
+    #[test]
+    fn a_policy_is_edited_whole_or_not_at_all() {
+        let mut table = MetaTable::new();
+        assert_eq!(table.policy(), Policy::standard(Mode::Suggest));
+        let good = PolicyEdit {
+            mode: Some(Mode::Auto),
+            hold_ms: Some(2_000),
+            veto: ["jobs/".to_owned()].into(),
+            ..PolicyEdit::default()
+        };
+        assert_eq!(table.apply(MetaCommand::EditPolicy(good)).result, Ok(MetaOutcome::Done));
+        let before = table.clone();
+        assert_eq!((before.policy().mode, before.policy().hold_ms), (Mode::Auto, 2_000));
+        let bad = PolicyEdit {
+            mode: Some(Mode::Off),
+            quiet_ms: Some(1),
+            allow: ["other/".to_owned()].into(),
+            ..PolicyEdit::default()
+        };
+        let refused = table.apply(MetaCommand::EditPolicy(bad)).result.unwrap_err().to_string();
+        assert!(refused.contains("no veto on \"other/\"") && refused.contains("quiet_ms"), "{refused}");
+        assert_eq!(table, before);
+        let lifted = PolicyEdit { allow: ["jobs/".to_owned()].into(), ..PolicyEdit::default() };
+        table.apply(MetaCommand::EditPolicy(lifted)).result.unwrap();
+        assert!(table.policy().vetoes.is_empty() && table.policy().mode == Mode::Auto);
     }
 
     #[test]

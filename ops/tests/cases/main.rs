@@ -24,6 +24,7 @@ mod load;
 mod loss;
 mod moves;
 mod names;
+mod planner;
 mod release;
 mod waiting;
 mod watch;

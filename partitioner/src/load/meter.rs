@@ -76,6 +76,17 @@ impl Meter {
         self.names.add(name, entries);
     }
 
+    /// Counts log entries that belong to no name: of sessions and of the group itself.
+    pub fn count_unnamed(&mut self, entries: u64, queue_ms: u64) {
+        self.all.add(entries, queue_ms);
+    }
+
+    /// When the window began.
+    #[must_use]
+    pub const fn since_ms(&self) -> u64 {
+        self.since_ms
+    }
+
     /// What was counted until now. `waiters` says how many sessions wait for each name, names without any left out.
     #[must_use]
     pub fn report(

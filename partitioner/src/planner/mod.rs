@@ -29,7 +29,7 @@ use crate::map::PartitionMap;
 use crate::strategy::Registry;
 
 pub use history::{Condition, Held, History};
-pub use policy::{Mode, Policy, PolicyFault, PolicyFaults};
+pub use policy::{MAX_VETOES, Mode, Policy, PolicyEdit, PolicyFault, PolicyFaults};
 pub use wait::Wait;
 
 /// A change worth making.

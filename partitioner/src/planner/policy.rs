@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::name::{NameFault, check_start};
 use crate::strategy::{SplitKeys, StrategyRecord};
 
 /// What becomes of a proposal. The planner computes the same one in both modes.
@@ -18,6 +19,21 @@ pub enum Mode {
     Suggest,
     /// Proposals are carried out.
     Auto,
+}
+
+impl Mode {
+    /// All of them, the quietest first.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Suggest, Self::Auto];
+
+    /// Its name on every surface.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Suggest => "suggest",
+            Self::Auto => "auto",
+        }
+    }
 }
 
 /// When to change the map, and how often. Begin from [`Policy::standard`].
@@ -56,6 +72,8 @@ pub struct Policy {
 
 /// Slots of a prefix that is split by hash.
 const HASH_SLOTS: u16 = 64;
+/// Most vetoes of a policy.
+pub const MAX_VETOES: usize = 1_000;
 
 impl Policy {
     /// The values to begin with.
@@ -77,6 +95,48 @@ impl Policy {
             by_load: SplitKeys::record(),
             by_hash: StrategyRecord::hash(HASH_SLOTS),
         }
+    }
+
+    /// The policy after an edit.
+    ///
+    /// # Errors
+    /// All that is wrong with what would come of it.
+    pub fn edited(&self, edit: &PolicyEdit) -> Result<Self, PolicyFaults> {
+        let mut faults = Vec::new();
+        let mut vetoes = self.vetoes.clone();
+        vetoes.extend(edit.veto.iter().cloned());
+        for prefix in &edit.allow {
+            if !vetoes.remove(prefix) {
+                faults.push(PolicyFault::NoSuchVeto { prefix: prefix.clone() });
+            }
+        }
+        if vetoes.len() > MAX_VETOES {
+            faults.push(PolicyFault::TooManyVetoes);
+        }
+        let unreadable = |prefix: &String| {
+            check_start(prefix).err().map(|why| PolicyFault::NoPrefix { prefix: prefix.clone(), why })
+        };
+        faults.extend(edit.veto.iter().filter_map(unreadable));
+        let after = Self {
+            mode: edit.mode.unwrap_or(self.mode),
+            hot_entries_per_s: edit.hot_entries_per_s.unwrap_or(self.hot_entries_per_s),
+            hot_queue_ms: edit.hot_queue_ms.unwrap_or(self.hot_queue_ms),
+            group_entries_per_s: edit.group_entries_per_s.unwrap_or(self.group_entries_per_s),
+            quiet_entries_per_s: edit.quiet_entries_per_s.unwrap_or(self.quiet_entries_per_s),
+            isolate_percent: edit.isolate_percent.unwrap_or(self.isolate_percent),
+            gain_percent: edit.gain_percent.unwrap_or(self.gain_percent),
+            hold_ms: edit.hold_ms.unwrap_or(self.hold_ms),
+            quiet_ms: edit.quiet_ms.unwrap_or(self.quiet_ms),
+            cool_down_ms: edit.cool_down_ms.unwrap_or(self.cool_down_ms),
+            moves_per_hour: edit.moves_per_hour.unwrap_or(self.moves_per_hour),
+            vetoes,
+            by_load: self.by_load.clone(),
+            by_hash: self.by_hash.clone(),
+        };
+        if let Err(PolicyFaults(more)) = after.check() {
+            faults.extend(more);
+        }
+        if faults.is_empty() { Ok(after) } else { Err(PolicyFaults(faults)) }
     }
 
     /// Checks that the values do not contradict each other.
@@ -105,9 +165,57 @@ impl Policy {
     }
 }
 
-/// One contradiction in a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// What an operator changes in a policy; what is not given stays as it is. Fields are encoded by position: append only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyEdit {
+    /// Another mode.
+    pub mode: Option<Mode>,
+    /// See [`Policy::hot_entries_per_s`].
+    pub hot_entries_per_s: Option<u64>,
+    /// See [`Policy::hot_queue_ms`].
+    pub hot_queue_ms: Option<u64>,
+    /// See [`Policy::group_entries_per_s`].
+    pub group_entries_per_s: Option<u64>,
+    /// See [`Policy::quiet_entries_per_s`].
+    pub quiet_entries_per_s: Option<u64>,
+    /// See [`Policy::isolate_percent`].
+    pub isolate_percent: Option<u64>,
+    /// See [`Policy::gain_percent`].
+    pub gain_percent: Option<u64>,
+    /// See [`Policy::hold_ms`].
+    pub hold_ms: Option<u64>,
+    /// See [`Policy::quiet_ms`].
+    pub quiet_ms: Option<u64>,
+    /// See [`Policy::cool_down_ms`].
+    pub cool_down_ms: Option<u64>,
+    /// See [`Policy::moves_per_hour`].
+    pub moves_per_hour: Option<u32>,
+    /// Prefixes to veto from now on.
+    pub veto: BTreeSet<String>,
+    /// Prefixes whose veto is lifted.
+    pub allow: BTreeSet<String>,
+}
+
+/// Something wrong with a policy, or with an edit of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyFault {
+    /// There is no such veto to lift.
+    #[error("there is no veto on {prefix:?} to lift")]
+    NoSuchVeto {
+        /// What was asked for.
+        prefix: String,
+    },
+    /// The list is full.
+    #[error("there may be at most {MAX_VETOES} vetoes; veto a shorter prefix instead")]
+    TooManyVetoes,
+    /// No name can begin with it.
+    #[error("no name begins with {prefix:?}: {why}")]
+    NoPrefix {
+        /// What was asked for.
+        prefix: String,
+        /// What is wrong with it.
+        why: NameFault,
+    },
     /// Hot and overloaded.
     #[error("hot_entries_per_s must be 1 or more, and group_entries_per_s not lower than it")]
     Limits,
@@ -125,7 +233,7 @@ pub enum PolicyFault {
     Times,
 }
 
-/// Every contradiction of a policy, at least one.
+/// All that is wrong with a policy, at least one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFaults(pub Vec<PolicyFault>);
 

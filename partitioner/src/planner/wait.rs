@@ -43,8 +43,8 @@ pub enum Wait {
     Changing,
     /// The last move began too short ago.
     CoolDown {
-        /// When the pause is over.
-        until_ms: u64,
+        /// Milliseconds until the pause is over.
+        left_ms: u64,
     },
     /// No move is left this hour.
     Budget {
@@ -64,7 +64,13 @@ impl fmt::Display for Wait {
             Self::Unmeasured { group } => write!(f, "nothing is known of the load of group {group}"),
             Self::Electing { group } => write!(f, "group {group} elects a leader"),
             Self::Changing => f.write_str("a change of the map is under way"),
-            Self::CoolDown { until_ms } => write!(f, "the last move cools down until {until_ms} ms"),
+            Self::CoolDown { left_ms } => {
+                write!(
+                    f,
+                    "the last move was too short ago; changes may begin in {} s",
+                    left_ms.div_ceil(1000)
+                )
+            }
             Self::Budget { moves_per_hour } => {
                 write!(f, "the {moves_per_hour} moves of this hour have been made")
             }
@@ -103,7 +109,7 @@ pub(super) fn before_planning(
     let last_ms = history.starts_ms.iter().max();
     let until_ms = last_ms.map(|start| start.saturating_add(policy.cool_down_ms));
     if let Some(until_ms) = until_ms.filter(|until| now_ms < *until) {
-        return Some(Wait::CoolDown { until_ms });
+        return Some(Wait::CoolDown { left_ms: until_ms - now_ms });
     }
     if history.moves_within_hour(now_ms) >= policy.moves_per_hour as usize {
         return Some(Wait::Budget { moves_per_hour: policy.moves_per_hour });

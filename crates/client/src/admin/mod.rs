@@ -19,6 +19,8 @@ mod claims;
 mod convert;
 mod partition_types;
 mod partitions;
+mod planner;
+mod planner_types;
 mod types;
 
 use holdfast_proto::v1::{
@@ -35,6 +37,9 @@ pub use claims::{ClaimDetail, ClaimMember, ClaimPage, ClaimView, ListClaims, Par
 pub use partition_types::{
     MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionPlan, PartitionRequest,
     PartitionStep,
+};
+pub use planner_types::{
+    GroupLoad, NameLoad, PlannerEdit, PlannerLook, PlannerPolicy, PlannerProposal, PlannerState, PrefixLoad,
 };
 pub(crate) use types::as_value;
 pub use types::{

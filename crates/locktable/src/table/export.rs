@@ -219,10 +219,32 @@ impl LockTable {
         self.state.moves.sealed.as_ref().map(|sealed| (sealed.move_number, &sealed.range))
     }
 
+    /// How far a move is that brings a range here; `None` before its first part has come and after it was given up.
+    pub fn arrival(&self, number: MoveNumber) -> Option<Arrival> {
+        match &self.state.moves.incoming {
+            Some(incoming) if incoming.move_number == number => Some(match incoming.complete {
+                Some(_) => Arrival::Complete,
+                None => Arrival::Begun,
+            }),
+            Some(_) | None => (self.state.moves.activated == number).then_some(Arrival::Activated),
+        }
+    }
+
     /// The highest move that this group has taken part in; a move of that number that is not under way is over here.
     pub fn highest_move(&self) -> MoveNumber {
         self.state.moves.highest
     }
+}
+
+/// How far a range has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arrival {
+    /// Some of it is here, apart.
+    Begun,
+    /// All of it is here, apart.
+    Complete,
+    /// It is this group's.
+    Activated,
 }
 
 /// A session that goes along with a range.

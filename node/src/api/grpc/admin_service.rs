@@ -4,7 +4,7 @@ use holdfast_partitioner::GroupId;
 use holdfast_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{input, output, partitions, status::status};
+use super::{input, output, partitions, planner, status::status};
 use crate::endpoint::{ApiError, Endpoint, types::ForceRelease};
 
 /// Serves `holdfast.v1.Admin`.
@@ -54,6 +54,12 @@ impl AdminService {
         let actor = input::actor(request.actor)?;
         self.endpoint.stop_change(request.change, request.reason, actor).await?;
         Ok(v1::StopPartitionChangeResponse {})
+    }
+
+    async fn edited(&self, mut request: v1::EditPlannerRequest) -> Result<v1::PlannerState, ApiError> {
+        let actor = input::actor(std::mem::take(&mut request.actor))?;
+        let reason = std::mem::take(&mut request.reason);
+        Ok(self.endpoint.edit_planner(planner::edit(request)?, reason, actor).await?.into())
     }
 }
 
@@ -144,6 +150,20 @@ impl v1::admin_server::Admin for AdminService {
         _request: Request<v1::PartitionChangesRequest>,
     ) -> Result<Response<v1::PartitionChangesResponse>, Status> {
         answer(self.endpoint.partition_changes().await.map(Into::into))
+    }
+
+    async fn planner(
+        &self,
+        _request: Request<v1::PlannerRequest>,
+    ) -> Result<Response<v1::PlannerState>, Status> {
+        answer(self.endpoint.planner().await.map(Into::into))
+    }
+
+    async fn edit_planner(
+        &self,
+        request: Request<v1::EditPlannerRequest>,
+    ) -> Result<Response<v1::PlannerState>, Status> {
+        answer(self.edited(request.into_inner()).await)
     }
 
     async fn snapshots(

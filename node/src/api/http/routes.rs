@@ -10,7 +10,7 @@ use actix_web::{
 
 use super::{
     claims,
-    cluster::{audit, changes, partitions, snapshots, status},
+    cluster::{audit, changes, partitions, planner, snapshots, status},
     elections::{self, campaign},
     locks::{acquire, release, show, watch},
     probes,
@@ -117,6 +117,8 @@ pub(crate) fn table() -> Vec<Path> {
         Path::at("/v1/partitions/change").post(changes::change),
         Path::at("/v1/partitions/changes").get(changes::show),
         Path::at("/v1/partitions/stop").post(changes::stop),
+        Path::at("/v1/partitions/plan").get(planner::show),
+        Path::at("/v1/partitions/policy").post(planner::edit),
         Path::at("/v1/snapshots").get(snapshots::list).post(snapshots::take),
         Path::at("/v1/audit").get(audit::show),
         Path::at("/livez").get(probes::livez),

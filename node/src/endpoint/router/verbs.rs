@@ -66,7 +66,8 @@ pub(super) fn repeatable(call: &GroupCall) -> bool {
         | GroupCall::Locate(_)
         | GroupCall::Status
         | GroupCall::Move(_)
-        | GroupCall::Claim(_) => true,
+        | GroupCall::Claim(_)
+        | GroupCall::Load => true,
         GroupCall::OpenSession { .. }
         | GroupCall::EndSession { .. }
         | GroupCall::ForceRelease { .. }
@@ -110,6 +111,7 @@ impl GroupAnswer {
             Self::Snapshot(_) => "snapshot",
             Self::Move(_) => "move",
             Self::Claim(_) => "claim",
+            Self::Load(_) => "load",
         }
     }
 }

@@ -24,17 +24,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct How {
     /// Only show what would move
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Do not ask back
     #[arg(long)]
-    yes: bool,
+    pub(super) yes: bool,
     /// Return once it is under way, without waiting for its end
     #[arg(long)]
-    no_wait: bool,
+    pub(super) no_wait: bool,
     /// Why, for the audit log
-    #[arg(long, value_name = "TEXT", default_value = "asked for by an operator")]
-    reason: String,
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
 }
+
+/// Why, where nobody says.
+pub(super) const ASKED: &str = "asked for by an operator";
 
 /// Plans a change, and unless that is all, asks back, begins it and follows it to its end.
 pub(super) async fn carry_out(global: &Global, admin: &Admin, request: PartitionRequest, how: &How) -> Ended {
@@ -47,7 +50,8 @@ pub(super) async fn carry_out(global: &Global, admin: &Admin, request: Partition
         say::line("nothing was changed");
         return Ok(failure::OK);
     }
-    let begun = admin.change_partitions(request, &how.reason, &cluster::actor()).await;
+    let begun =
+        admin.change_partitions(request, how.reason.as_deref().unwrap_or(ASKED), &cluster::actor()).await;
     let begun = begun.map_err(|e| failed(&e))?;
     match begun.number {
         Some(number) if !how.no_wait => {

@@ -1,8 +1,10 @@
 //! `holdfast partitions`: which group owns which names, and changing that.
 //!
-//! [`show`]: the map. [`change`]: planning, asking back and following a change. [`words`]: how plans and changes are shown.
+//! [`show`]: the map. [`change`]: planning, asking back and following a change. [`planner`]: what should change, and when that is
+//! done without asking. [`words`]: how plans and changes are shown.
 
 mod change;
+mod planner;
 mod show;
 mod words;
 
@@ -28,6 +30,9 @@ Examples:
   holdfast partitions isolate jobs/hot --to 4                  a single hot lock
   holdfast partitions merge jobs/ --to 1
   holdfast partitions changes                                  what is under way, and what was before
+  holdfast partitions plan                                     what is hot, and what the planner would do about it
+  holdfast partitions plan --apply                             and do it
+  holdfast partitions policy --mode auto --veto billing/       let the planner do it, but for one prefix
 
 Holders, queues, waiting calls and tokens stay what they are while a range moves. Each range pauses for some ten
 milliseconds; where that would be more than 3 seconds, its move is given up and tried again.";
@@ -46,6 +51,10 @@ enum Verb {
     Show,
     /// Show the change under way and the last ones before it
     Changes,
+    /// Show what is hot and what the planner would do, or have it done
+    Plan(planner::PlanArgs),
+    /// Show or change when the planner acts
+    Policy(planner::PolicyArgs),
     /// Spread what begins with a prefix over groups
     Split {
         /// The prefix; empty for all names
@@ -153,6 +162,8 @@ pub(crate) fn run(global: &Global, args: PartitionsArgs) -> Ended {
                 output::print(global.output, &changes, words::changes)?;
                 return Ok(failure::OK);
             }
+            Verb::Plan(args) => return planner::plan(global, &admin, args).await,
+            Verb::Policy(args) => return planner::policy(global, &admin, args).await,
             Verb::Stop { change, reason } => {
                 let stopped = admin.stop_partition_change(change, &reason, &cluster::actor()).await;
                 stopped.map_err(|e| failed(&e))?;

@@ -72,6 +72,12 @@ impl LockTable {
         (page, found.next().is_some())
     }
 
+    /// Queues in which somebody waits, in name order, and how many.
+    pub fn contended(&self) -> impl Iterator<Item = (&Name, u64)> {
+        let contended = self.index.queues().iter().filter(|(_, queue)| queue.len() > 1);
+        contended.map(|(name, queue)| (name, queue.len() as u64 - 1))
+    }
+
     /// All entries that wait, in name and queue order.
     pub fn waits(&self) -> impl Iterator<Item = WaitView> {
         self.index.queues().iter().flat_map(move |(name, slots)| {

@@ -1,9 +1,9 @@
 //! `/v1/partitions/change`, `…/changes` and `…/stop`: changing the partition map.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
-use holdfast_partitioner::{StrategyRecord, change::Request};
+use holdfast_partitioner::{GroupId, StrategyRecord, change::Request};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -34,7 +34,7 @@ pub(crate) struct ChangeBody {
 }
 
 /// What is wanted. Groups are lock groups, numbered from 1.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum WantedJson {
     /// Spreads what begins with a prefix over groups.
@@ -93,6 +93,28 @@ impl WantedJson {
                 Request::Spread { prefix, over: over.into_iter().map(group).collect::<Result<_, _>>()? }
             }
         })
+    }
+}
+
+impl From<Request> for WantedJson {
+    fn from(request: Request) -> Self {
+        let numbers = |groups: BTreeSet<GroupId>| groups.into_iter().map(GroupNumber::from).collect();
+        let maybe = |to: Option<GroupId>| to.map(GroupNumber::from);
+        match request {
+            Request::Split { prefix, into, depth, strategy } => Self::Split {
+                prefix,
+                into: numbers(into),
+                depth,
+                strategy: strategy.name,
+                params: strategy.params,
+            },
+            Request::Move { prefix, to } => Self::Move { prefix, to: to.into() },
+            Request::Merge { prefix, to } => Self::Merge { prefix, to: maybe(to) },
+            Request::Pin { prefix, to } => Self::Pin { prefix, to: maybe(to) },
+            Request::Unpin { prefix } => Self::Unpin { prefix },
+            Request::Isolate { name, to } => Self::Isolate { name, to: to.into() },
+            Request::Spread { prefix, over } => Self::Spread { prefix, over: numbers(over) },
+        }
     }
 }
 
