@@ -3,6 +3,7 @@
 //!
 //! Draws everything from its own dice. Judges nothing, and knows nothing of locks.
 
+pub mod aim;
 mod depose;
 mod power;
 
@@ -10,8 +11,9 @@ use std::collections::BTreeMap;
 
 use holdfast_node::raft::group::RaftGroup;
 use holdfast_partitioner::GroupId;
-use rand::{Rng, seq::IndexedRandom};
+use rand::{Rng, SeedableRng, seq::IndexedRandom};
 
+use self::aim::{Aim, Target};
 use crate::{
     cluster::Cluster,
     entropy::Dice,
@@ -67,6 +69,7 @@ pub struct Nemesis {
     next: u64,
     due: BTreeMap<u64, Vec<Act>>,
     faults: u64,
+    aim: Aim,
     /// Faults that are left out, by their numbers.
     spared: Spared,
 }
@@ -74,14 +77,21 @@ pub struct Nemesis {
 impl Nemesis {
     /// A nemesis that begins at a moment, and leaves some faults out.
     #[must_use]
-    pub fn new(dice: Dice, trace: Trace, begin_ms: u64, spared: Spared) -> Self {
-        Self { dice, trace, next: begin_ms, due: BTreeMap::new(), faults: 0, spared }
+    pub fn new(mut dice: Dice, trace: Trace, begin_ms: u64, spared: Spared) -> Self {
+        let aim = Aim::new(Dice::from_rng(&mut dice));
+        Self { dice, trace, next: begin_ms, due: BTreeMap::new(), faults: 0, aim, spared }
     }
 
     /// How many faults there were.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.faults
+    }
+
+    /// How often faults that were aimed at moves have hit what.
+    #[must_use]
+    pub fn hits(&self) -> &BTreeMap<Target, u64> {
+        self.aim.hits()
     }
 
     /// Time has come: what is due is done, and now and then something new is begun.
@@ -93,17 +103,25 @@ impl Nemesis {
         }
         if now >= self.next {
             self.next = now + self.dice.random_range(100..BETWEEN_MS);
-            let number = self.faults;
-            self.faults += 1;
-            let (acts, lasts, repairs) = self.choose(cluster);
-            if self.spared.contains(number) {
-                return;
-            }
-            for act in &acts {
-                self.carry_out(now, act, cluster, network);
-            }
-            self.due.entry(now + lasts).or_default().extend(repairs);
+            let plan = self.choose(cluster);
+            self.begin(now, plan, cluster, network);
         }
+        if let Some(plan) = self.aim.look(cluster) {
+            self.begin(now, plan, cluster, network);
+        }
+    }
+
+    /// Begins a fault, unless it is to be left out.
+    fn begin(&mut self, now: u64, (acts, lasts, repairs): Plan, cluster: &mut Cluster, network: &Network) {
+        let number = self.faults;
+        self.faults += 1;
+        if self.spared.contains(number) {
+            return;
+        }
+        for act in &acts {
+            self.carry_out(now, act, cluster, network);
+        }
+        self.due.entry(now + lasts).or_default().extend(repairs);
     }
 
     /// Repairs everything, at once.

@@ -1,12 +1,20 @@
 //! What is run, and what a run came to.
 
+use std::collections::BTreeMap;
+
 use rand::Rng;
 
-use crate::{check::Finding, coverage::Coverage, entropy::dice, nemesis::Spared, trace::Trace};
+use crate::{
+    check::Finding,
+    coverage::Coverage,
+    entropy::dice,
+    nemesis::{Spared, aim::Target},
+    trace::Trace,
+};
 
 /// So many act beside the clients, with the numbers behind theirs: the observer, the operator, the vandal, the one in a
-/// hurry, the one that tries everything, four newcomers, the mover, and two watchers.
-pub const OTHERS: u32 = 12;
+/// hurry, the one that tries everything, four newcomers, the mover, two watchers, and three who take part in claims.
+pub const OTHERS: u32 = 15;
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +99,8 @@ pub struct Report {
     pub answers: usize,
     /// Faults.
     pub faults: u64,
+    /// How often faults that were aimed at moves have hit what.
+    pub hits: BTreeMap<Target, u64>,
     /// States of members that were compared.
     pub compared: u64,
     /// Entries of logs that were shortened away before they were read.

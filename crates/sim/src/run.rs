@@ -19,8 +19,8 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::{
     check::{
-        Findings, answers::Telling, fence::Resource, grants::Counts, history::Journal, judges::Judges, rest,
-        sessions::Renewals, stale::Past, watch::Watches,
+        Findings, answers::Telling, fence::Resource, grants::Counts, history::Journal, judges::Judges,
+        owners::Owners, rest, sessions::Renewals, stale::Past, watch::Watches,
     },
     cluster::Cluster,
     entropy::{self, dice},
@@ -31,7 +31,7 @@ use crate::{
     time::World,
     trace::Trace,
     workload::{
-        Setting,
+        Setting, claimant,
         client::Client,
         mover,
         native::{beliefs::Beliefs, process::Process},
@@ -138,6 +138,8 @@ struct Run {
     hurried: Vec<Name>,
     /// Locks of those who come with a new session each time.
     strange: Vec<Name>,
+    /// What claimants share.
+    claims: Vec<Name>,
     judges: Judges,
     findings: Findings,
     trace: Trace,
@@ -160,6 +162,7 @@ impl Run {
             };
             name.map_err(|error| io::Error::other(error.to_string()))
         };
+        let claim = |text| Name::claim(text).map_err(|error| io::Error::other(error.to_string()));
         let setting = Setting {
             world: world.clone(),
             network: network.clone(),
@@ -167,6 +170,7 @@ impl Run {
             names: (0..plan.names).map(name).collect::<io::Result<Vec<_>>>()?.into(),
             journal,
             counts: Counts::default(),
+            owners: Owners::default(),
             resource: Resource::default(),
             telling: Telling::default(),
             renewals: Renewals::default(),
@@ -189,6 +193,7 @@ impl Run {
             setting,
             hurried: (plan.names..plan.names + 2).map(name).collect::<io::Result<_>>()?,
             strange: (plan.names + 2..plan.names + 4).map(name).collect::<io::Result<_>>()?,
+            claims: vec![claim("shared")?, claim("lock-0")?],
             findings,
             trace,
         })
@@ -247,7 +252,8 @@ impl Run {
                     let groups = u32::from(self.plan.lock_groups);
                     self.clients.spawn(mover::keep_moving(setting, node, groups, dice));
                 }
-                Some(_) => self.clients.spawn(watcher::watch(setting, number, node, dice)),
+                Some(10..12) => self.clients.spawn(watcher::watch(setting, number, node, dice)),
+                Some(_) => self.clients.spawn(claimant::take_part(setting, who, self.claims.clone(), dice)),
             }
         }
     }
@@ -335,6 +341,7 @@ impl Run {
             watched: self.setting.watches.count(),
             answers: self.judges.answers(),
             faults: self.nemesis.faults(),
+            hits: self.nemesis.hits().clone(),
             compared: self.judges.compared(),
             missed: self.judges.truth().missed(),
             coverage: self.judges.truth().coverage().clone(),

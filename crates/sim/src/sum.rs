@@ -1,10 +1,10 @@
 //! What many runs came to, in this process and in others.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{coverage::Coverage, plan::Report};
+use crate::{coverage::Coverage, nemesis::aim, plan::Report};
 
 /// What many runs came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +18,8 @@ pub struct Sum {
     answers: usize,
     missed: u64,
     coverage: Coverage,
+    /// How often each fault that was aimed at moves has hit.
+    hits: BTreeMap<String, u64>,
 }
 
 impl Sum {
@@ -34,6 +36,7 @@ impl Sum {
             answers: report.answers,
             missed: report.missed,
             coverage: report.coverage.clone(),
+            hits: report.hits.iter().map(|(target, hits)| (aim::name(*target), *hits)).collect(),
         }
     }
 
@@ -48,6 +51,9 @@ impl Sum {
         self.answers += other.answers;
         self.missed += other.missed;
         self.coverage.add(&other.coverage);
+        for (target, hits) in &other.hits {
+            *self.hits.entry(target.clone()).or_default() += hits;
+        }
     }
 
     /// How many runs.
@@ -70,6 +76,7 @@ impl Sum {
             self.native_grants,
             self.missed
         ));
+        lines.push(self.aimed());
         lines.push(format!(
             "{} seeds in {real:.1} s: {passed:.0} virtual seconds ({:.1} per second), {} acquires ({:.0} per second), {} \
              requests ({:.0} per second)",
@@ -81,5 +88,19 @@ impl Sum {
             self.requests as f64 / real
         ));
         lines
+    }
+
+    /// What of a move was hit, and what never.
+    fn aimed(&self) -> String {
+        let all: Vec<String> = aim::targets().map(aim::name).collect();
+        let never: Vec<&str> =
+            all.iter().map(String::as_str).filter(|name| !self.hits.contains_key(*name)).collect();
+        let missing = if never.is_empty() { String::new() } else { format!("; never: {}", never.join(", ")) };
+        let hits: u64 = self.hits.values().sum();
+        format!(
+            "{hits} faults aimed at moves, at {} of {} combinations of step, role and blow{missing}",
+            all.len() - never.len(),
+            all.len()
+        )
     }
 }

@@ -10,6 +10,7 @@
 //! | [`answers`]: P5, every acquire ends once | the log and what clients were told |
 //! | [`handover`]: P6, an end of a hold grants to the next in the same entry | the log |
 //! | [`refusals`]: P7 and P9, what is refused changes nothing | the log |
+//! | [`owners`]: a partition of a claim has one owner at a time | what clients count on |
 //! | [`fence`]: P8, whoever rightly counts on a lock is not refused by the resource | writes |
 //! | [`input`]: P9, nonsense is refused in so many words | answers |
 //! | [`watch`]: watches are complete and in order | the log and what watchers were given |
@@ -33,6 +34,7 @@ pub mod input;
 pub mod judges;
 pub mod linear;
 mod moments;
+pub mod owners;
 pub mod refusals;
 pub mod rest;
 pub mod rules;

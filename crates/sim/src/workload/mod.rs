@@ -8,6 +8,7 @@
 //!   questions.
 //! - [`audit`]: asks whether the service knows what it has acknowledged. [`echo`]: sends again what was answered long ago.
 //!   [`trier`]: tries everything everywhere. [`newcomer`]: tries once with each session.
+//! - [`claimant`]: takes part in claims. [`mover`]: has ranges moved.
 //! - [`native`]: the product's own client, over the members' own gRPC services.
 //! - [`ask`]: the way to a member. [`registry`]: whose session is whose.
 //!
@@ -18,6 +19,7 @@ pub mod acquire;
 pub mod ask;
 pub mod audit;
 pub mod cancel;
+pub mod claimant;
 pub mod client;
 pub mod echo;
 pub mod habits;
@@ -47,8 +49,8 @@ use holdfast_locktable::name::Name;
 use self::{native::beliefs::Beliefs, registry::Registry};
 use crate::{
     check::{
-        Findings, answers::Telling, fence::Resource, grants::Counts, history::Journal, sessions::Renewals,
-        stale::Past, watch::Watches,
+        Findings, answers::Telling, fence::Resource, grants::Counts, history::Journal, owners::Owners,
+        sessions::Renewals, stale::Past, watch::Watches,
     },
     network::{Network, Node},
     time::World,
@@ -69,6 +71,8 @@ pub struct Setting {
     pub journal: Journal,
     /// What they count on.
     pub counts: Counts,
+    /// Which partitions of claims they count on.
+    pub owners: Owners,
     /// What they write to.
     pub resource: Resource,
     /// What they were told.

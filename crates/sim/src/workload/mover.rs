@@ -1,12 +1,16 @@
 //! Somebody who has ranges moved between groups all the time: prefixes are split, moved, isolated and merged again, and now and
-//! then a change is stopped on its way.
+//! then a change is stopped on its way, or the planner is told to do as it likes.
 //!
 //! Clients know nothing of it and expect nothing less.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use holdfast_node::endpoint::types::{ChangesView, PlanView};
-use holdfast_partitioner::{GroupId, StrategyRecord, change::Request};
+use holdfast_node::endpoint::types::{ChangesView, PlanView, planner::PlannerView};
+use holdfast_partitioner::{
+    GroupId, StrategyRecord,
+    change::Request,
+    planner::{Mode, PolicyEdit},
+};
 use rand::Rng;
 
 use super::{
@@ -23,11 +27,17 @@ const REASON: &str = "simulated";
 /// Slots of a split: few, so that each holds some of the names.
 const SLOTS: u16 = 8;
 
+/// Share of the rounds in which the planner is told when to act.
+const PLANNED: f64 = 0.1;
+
 /// Acts until the run comes to an end.
 pub async fn keep_moving(setting: Setting, node: Node, groups: u32, mut dice: Dice) {
     setting.begins();
     while !setting.stopping() {
         pause(dice.random_range(200..3_000)).await;
+        if dice.random_bool(PLANNED) {
+            plan(&setting, node, &mut dice).await;
+        }
         let request = request(&setting, groups, &mut dice);
         let verb: Verb<PlanView> = Arc::new(move |endpoint| {
             let request = request.clone();
@@ -43,6 +53,27 @@ pub async fn keep_moving(setting: Setting, node: Node, groups: u32, mut dice: Di
         }
     }
     setting.ends();
+}
+
+/// Has the planner act on next to nothing, and soon; or leaves all to operators again.
+async fn plan(setting: &Setting, node: Node, dice: &mut Dice) {
+    let edit = PolicyEdit {
+        mode: Some(if dice.random_bool(0.5) { Mode::Auto } else { Mode::Off }),
+        hot_entries_per_s: Some(4),
+        group_entries_per_s: Some(8),
+        quiet_entries_per_s: Some(1),
+        gain_percent: Some(1),
+        hold_ms: Some(1_000),
+        quiet_ms: Some(2_000),
+        cool_down_ms: Some(1_000),
+        moves_per_hour: Some(1_000),
+        ..PolicyEdit::default()
+    };
+    let verb: Verb<PlannerView> = Arc::new(move |endpoint| {
+        let edit = edit.clone();
+        Box::pin(async move { endpoint.edit_planner(edit, REASON.to_owned(), ACTOR.to_owned()).await })
+    });
+    drop(ask::ask(setting, node, ask::any(setting, dice), "edit the planner", verb).await);
 }
 
 fn request(setting: &Setting, groups: u32, dice: &mut Dice) -> Request {

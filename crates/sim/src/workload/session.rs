@@ -325,6 +325,22 @@ impl Session {
         self.count_again(&mut state);
     }
 
+    /// A group has answered that it knows the session. Where it has acknowledged no keepalive yet, it may have met it as early
+    /// as the session first asked for anything.
+    pub fn meets(&self, group: GroupId) {
+        let mut state = self.state.lock();
+        let met = state.first_asked_ms.unwrap_or_default();
+        state.groups.entry(group).or_insert(met);
+    }
+
+    /// Until when the client counts on what it has in a group that it has met.
+    #[must_use]
+    pub fn group_deadline_ms(&self, group: GroupId) -> u64 {
+        let state = self.state.lock();
+        let met = state.groups.get(&group).map_or(0, |sent| self.local_deadline(*sent));
+        met.min(self.local_deadline(state.renewed_ms))
+    }
+
     /// The client counts on a lock no more.
     pub fn let_go(&self, name: &Name) {
         self.state.lock().held.remove(name);

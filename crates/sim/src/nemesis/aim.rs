@@ -1,0 +1,220 @@
+//! Faults that wait for a step of a move and hit one of those who take part in it, at that very moment or a little later.
+//!
+//! Looks at what the members have applied. Composes faults out of those that there are, and judges nothing.
+
+use std::collections::BTreeMap;
+
+use holdfast_locktable::{ids::MoveNumber, table::Arrival};
+use holdfast_node::meta::changes::Stage;
+use holdfast_partitioner::{GroupId, change::Moved};
+use rand::Rng;
+
+use super::{Act, Plan};
+use crate::{cluster::Cluster, entropy::Dice, network::Node};
+
+/// Share of the moves that a fault is aimed at.
+const AIMED: f64 = 0.35;
+/// How long after a step it may hit, in milliseconds: a step takes some ten.
+const LATER_MS: u64 = 12;
+
+/// How far a move is, as anybody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Point {
+    /// It has a number.
+    Reserved,
+    /// Its source is sealed.
+    Sealed,
+    /// Some of it has come to its destination.
+    Begun,
+    /// All of it has come to its destination.
+    Complete,
+    /// It is decided.
+    Decided,
+    /// Its destination owns it.
+    Activated,
+    /// Its source has let go of it.
+    Dropped,
+    /// It is given up.
+    GivenUp,
+}
+
+/// Who is hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// The leader of the source.
+    Source,
+    /// The leader of the destination.
+    Destination,
+    /// The leader of the meta group, which drives the move.
+    Driver,
+    /// Somebody who leads none of them; the driver where there is nobody like that.
+    Bystander,
+}
+
+/// What hits them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blow {
+    /// The process ends.
+    Kill,
+    /// It stands still for a while.
+    Pause,
+}
+
+/// What a fault was aimed at.
+pub type Target = (Point, Role, Blow);
+
+/// All points.
+const POINTS: [Point; 8] = [
+    Point::Reserved,
+    Point::Sealed,
+    Point::Begun,
+    Point::Complete,
+    Point::Decided,
+    Point::Activated,
+    Point::Dropped,
+    Point::GivenUp,
+];
+/// All roles.
+const ROLES: [Role; 4] = [Role::Source, Role::Destination, Role::Driver, Role::Bystander];
+/// All blows.
+const BLOWS: [Blow; 2] = [Blow::Kill, Blow::Pause];
+
+/// Everything that a fault can be aimed at.
+pub fn targets() -> impl Iterator<Item = Target> {
+    let of = |point| ROLES.into_iter().flat_map(move |role| BLOWS.map(|blow| (point, role, blow)));
+    POINTS.into_iter().flat_map(of)
+}
+
+/// A target in words.
+#[must_use]
+pub fn name((point, role, blow): Target) -> String {
+    format!("{point:?} {role:?} {blow:?}").to_lowercase()
+}
+
+/// Takes aim at moves.
+#[derive(Debug)]
+pub(super) struct Aim {
+    dice: Dice,
+    /// The newest move that was seen, and what is aimed at in it.
+    seen: MoveNumber,
+    target: Option<Target>,
+    hits: BTreeMap<Target, u64>,
+}
+
+/// A move that goes on.
+struct Going {
+    number: MoveNumber,
+    moved: Moved,
+    stage: Stage,
+}
+
+impl Aim {
+    pub(super) fn new(dice: Dice) -> Self {
+        Self { dice, seen: MoveNumber::default(), target: None, hits: BTreeMap::new() }
+    }
+
+    /// How often each was hit.
+    pub(super) fn hits(&self) -> &BTreeMap<Target, u64> {
+        &self.hits
+    }
+
+    /// A fault, if the moment has come.
+    pub(super) fn look(&mut self, cluster: &Cluster) -> Option<Plan> {
+        let going = going(cluster)?;
+        if going.number > self.seen {
+            self.seen = going.number;
+            self.target = self.dice.random_bool(AIMED).then(|| self.choose());
+        }
+        let target @ (point, role, blow) = self.target?;
+        if reached(cluster, &going) < point || (point == Point::GivenUp) != given_up(&going) {
+            return None;
+        }
+        self.target = None;
+        let member = member(cluster, role, &going.moved)?;
+        *self.hits.entry(target).or_default() += 1;
+        let lasts = self.dice.random_range(50..4_000);
+        let (hit, repair) = match blow {
+            Blow::Kill => (Act::Crash(member), Act::Start(member)),
+            Blow::Pause => (Act::Pause(member), Act::GoOn(member)),
+        };
+        Some(match self.dice.random_range(0..LATER_MS) {
+            0..4 => (vec![hit], lasts, vec![repair]),
+            later => (vec![Act::Later(later, vec![hit])], later + lasts, vec![repair]),
+        })
+    }
+
+    fn choose(&mut self) -> Target {
+        let mut one_of = |count: usize| self.dice.random_range(0..count);
+        (POINTS[one_of(POINTS.len())], ROLES[one_of(ROLES.len())], BLOWS[one_of(BLOWS.len())])
+    }
+}
+
+/// The move that goes on, by the replica that knows of the newest.
+fn going(cluster: &Cluster) -> Option<Going> {
+    let known = cluster.replicas(GroupId::META).into_iter().filter_map(|(_, replica)| {
+        replica
+            .with_meta(|meta, _| {
+                let change = meta.changes().under_way()?;
+                let (moving, moved) = (change.moving.as_ref()?, change.step()?.moved.as_ref()?);
+                Some(Going { number: moving.number, moved: moved.clone(), stage: moving.stage.clone() })
+            })
+            .flatten()
+    });
+    known.max_by_key(|going| (going.number, !matches!(going.stage, Stage::Reserved)))
+}
+
+fn given_up(going: &Going) -> bool {
+    matches!(going.stage, Stage::GivenUp { .. })
+}
+
+/// How far a move is by whichever replica is furthest.
+fn reached(cluster: &Cluster, going: &Going) -> Point {
+    let number = going.number;
+    let sealed = any(cluster, going.moved.from, |table| {
+        table.sealed().is_some_and(|(sealed, _)| sealed == number).then_some(())
+    });
+    let arrival = any(cluster, going.moved.to, |table| table.arrival(number));
+    match (&going.stage, arrival) {
+        (Stage::GivenUp { .. }, _) => Point::GivenUp,
+        (Stage::Decided { .. }, Some(Arrival::Activated)) => {
+            let dropped = any(cluster, going.moved.from, |table| {
+                (table.highest_move() == number && table.sealed().is_none()).then_some(())
+            });
+            if dropped.is_some() { Point::Dropped } else { Point::Activated }
+        }
+        (Stage::Decided { .. }, _) => Point::Decided,
+        (Stage::Reserved, Some(Arrival::Complete | Arrival::Activated)) => Point::Complete,
+        (Stage::Reserved, Some(Arrival::Begun)) => Point::Begun,
+        (Stage::Reserved, None) if sealed.is_some() => Point::Sealed,
+        (Stage::Reserved, None) => Point::Reserved,
+    }
+}
+
+/// The most that any replica of a group says.
+fn any<T: Ord>(
+    cluster: &Cluster,
+    group: GroupId,
+    read: impl Fn(&holdfast_locktable::table::LockTable) -> Option<T>,
+) -> Option<T> {
+    let replicas = cluster.replicas(group).into_iter();
+    replicas.filter_map(|(_, replica)| replica.with_locks(|table, _| read(table)).flatten()).max()
+}
+
+fn member(cluster: &Cluster, role: Role, moved: &Moved) -> Option<Node> {
+    let leader = |group| {
+        let leads = |(member, replica): (Node, holdfast_node::raft::group::RaftGroup)| {
+            replica.leadership().borrow().here.then_some(member)
+        };
+        cluster.replicas(group).into_iter().find_map(leads)
+    };
+    match role {
+        Role::Source => leader(moved.from),
+        Role::Destination => leader(moved.to),
+        Role::Driver => leader(GroupId::META),
+        Role::Bystander => {
+            let lead = [leader(moved.from), leader(moved.to), leader(GroupId::META)];
+            let free = cluster.ids().into_iter().find(|id| !lead.contains(&Some(*id)));
+            free.or_else(|| leader(GroupId::META))
+        }
+    }
+}
