@@ -14,6 +14,8 @@ use holdfast_mutants::mutant;
 use super::ledger::GroupAnswer;
 use crate::{clock::Moment, state::HoldState};
 
+/// The map epoch under which no range has moved yet.
+const FIRST_EPOCH: u64 = 1;
 /// Least time between the local deadline and the end of the lease.
 const MIN_MARGIN: Duration = Duration::from_millis(100);
 
@@ -129,10 +131,11 @@ impl Leases {
     /// A place is known to have begun, and so the ones before it to have ended.
     fn heard_of(&mut self, place: Place, now: Moment) {
         let said = self.said.entry(place.group).or_default();
-        if said.epoch < Some(place.epoch) {
-            said.epoch = Some(place.epoch);
+        // A group that has said nothing yet may have had its ranges since the cluster began.
+        if said.epoch.unwrap_or(FIRST_EPOCH) < place.epoch {
             self.last_news = Some(now);
         }
+        said.epoch = said.epoch.max(Some(place.epoch));
         let newest = Place { group: place.group, epoch: said.epoch.unwrap_or(place.epoch) };
         for (older, lease) in self.leases.range_mut(newest.until()) {
             if *older != newest {

@@ -300,12 +300,13 @@ fn a_place_without_holds_counts_until_all_groups_have_answered_after_its_end() {
 #[test]
 fn a_grant_that_is_older_than_the_last_move_is_looked_for_at_once() {
     let mut core = core();
-    renew(&mut core, 2_500, &[(1, 2, Renewed), (2, 2, Unknown)]);
-    let hold = hold_at(&mut core, "a", (1, 1), 2_600);
+    renew(&mut core, 2_500, &[(1, 1, Renewed), (2, 1, Unknown)]);
+    renew(&mut core, 5_000, &[(1, 2, Renewed), (2, 2, Unknown)]);
+    let hold = hold_at(&mut core, "a", (1, 1), 5_100);
+    assert_eq!(until(&core, hold), 2_500, "by what was acknowledged before its range moved");
+    found(&mut core, 5_110, stands((2, 2)));
     assert_eq!(until(&core, hold), 2_500);
-    found(&mut core, 2_610, stands((2, 2)));
-    assert_eq!(until(&core, hold), 2_500);
-    assert_eq!(state(&mut core, hold, 2_620), HoldState::Safe);
+    assert_eq!(state(&mut core, hold, 5_120), HoldState::Safe);
 }
 
 #[test]
@@ -375,16 +376,16 @@ fn a_group_that_does_not_renew_while_its_ranges_move_costs_no_connection() {
 #[test]
 fn a_contact_counts_until_all_groups_have_answered_under_one_map() {
     let mut core = core();
-    renew(&mut core, 200, &[(1, 1, Unknown), (2, 1, Unknown)]);
-    // It meets group 1 at 500, and is over.
-    let (over, _) = core.acquire(want("x", Wait::AtMost(std::time::Duration::from_millis(900))), at(500));
-    sent(&mut core, at(500));
-    answer(&mut core, over, failure("timeout"), at(1_400));
-    let (waits, mut answered) = core.acquire(want("w", Wait::Unlimited), at(6_000));
-    sent(&mut core, at(6_000));
+    renew(&mut core, 2_500, &[(1, 1, Unknown), (2, 1, Unknown), (3, 1, Renewed)]);
+    // It meets group 1 at 3,000, and is over.
+    let (over, _) = core.acquire(want("x", Wait::Unlimited), at(3_000));
+    sent(&mut core, at(3_000));
+    answer(&mut core, over, failure("timeout"), at(3_900));
+    let (waits, mut answered) = core.acquire(want("w", Wait::Unlimited), at(4_900));
+    sent(&mut core, at(4_900));
     // The range of `w` moves while they answer: group 2 before it has come, group 1 when it has gone.
-    renew(&mut core, 7_500, &[(2, 1, Unknown), (1, 2, Unknown)]);
-    answer(&mut core, waits, granted_at(9, (2, 2)), at(7_800));
+    renew(&mut core, 5_000, &[(2, 1, Unknown), (1, 2, Unknown), (3, 1, Renewed)]);
+    answer(&mut core, waits, granted_at(9, (2, 2)), at(5_100));
     let hold = answered.try_recv().expect("answered").expect("granted");
-    assert_eq!(until(&core, hold), 500, "group 2 counts from when group 1 was met");
+    assert_eq!(until(&core, hold), 3_000, "group 2 counts from when group 1 was met");
 }
