@@ -6,6 +6,7 @@
 //! - [`member`]: puts everything together. [`config`]: what it is told. [`clock`], [`actors`]: time and threads.
 //! - [`log`], [`raft`], [`peer`]: the replicated log. [`snapshot`]: its compaction and the snapshot store.
 //! - [`group`], [`lease`], [`watch`], [`meta`]: what a group's leader does with it. [`moves`]: ranges that change groups.
+//! - [`place`]: groups and leaders that change members.
 //! - [`endpoint`]: the verbs that any member answers. [`api`]: HTTP and gRPC over them. [`metrics`]: instruments.
 
 pub mod actors;
@@ -21,6 +22,7 @@ pub mod meta;
 pub mod metrics;
 pub mod moves;
 pub mod peer;
+pub mod place;
 pub mod raft;
 pub mod snapshot;
 pub mod watch;

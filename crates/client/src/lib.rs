@@ -61,11 +61,11 @@ mod watch;
 
 pub use acquire_error::AcquireError;
 pub use admin::{
-    Admin, AuditEntry, ClaimDetail, ClaimMember, ClaimPage, ClaimView, GroupView, HistoryView, HolderView,
-    Kind, LeaderView, ListClaims, ListLocks, LockDetail, LockPage, LockView, MemberView, MovingRange,
-    PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap, PartitionOwner, PartitionPlan,
-    PartitionRequest, PartitionRule, PartitionStep, PartitionTable, SessionInfo, SessionLock, SessionPage,
-    SnapshotView, StatusView, VoterView, WaiterView,
+    Admin, AuditEntry, ClaimDetail, ClaimMember, ClaimPage, ClaimView, GroupDetail, GroupView, HistoryView,
+    HolderView, Kind, LeaderView, ListClaims, ListLocks, LockDetail, LockPage, LockView, MemberView,
+    MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap, PartitionOwner,
+    PartitionPlan, PartitionRequest, PartitionRule, PartitionStep, PartitionTable, SessionInfo, SessionLock,
+    SessionPage, SnapshotView, StatusView, VoterView, WaiterView,
 };
 pub use builder::{ClientBuilder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT};
 pub use channel::{Channel, ChannelError, ChannelFactory, TcpChannels};

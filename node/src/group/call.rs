@@ -15,11 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     claims::{ClaimAnswer, ClaimCall},
     locate::Found,
+    members::MembersCall,
     moves::{MoveAnswer, MoveCall},
     proposer::GroupError,
 };
 use crate::{
-    endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView},
+    endpoint::types::{AcquireRequest, LockDetail, LockView, SessionInfo, SnapshotView, cluster::GroupView},
     watch::{holds::Hold, told::AttemptId},
 };
 
@@ -131,6 +132,8 @@ pub enum GroupCall {
     Move(MoveCall),
     /// A verb of claims.
     Claim(ClaimCall),
+    /// A verb about who is in the group.
+    Members(MembersCall),
 }
 
 /// What a verb answers.
@@ -217,7 +220,8 @@ impl GroupCall {
             | Self::Status
             | Self::TakeSnapshot
             | Self::Move(_)
-            | Self::Claim(_) => None,
+            | Self::Claim(_)
+            | Self::Members(_) => None,
         }
     }
 }

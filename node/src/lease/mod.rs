@@ -7,7 +7,8 @@ pub mod state;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle,
+    WrapFuture,
 };
 use holdfast_locktable::{
     command::Command,
@@ -20,6 +21,7 @@ use tokio::sync::oneshot;
 
 use self::state::{Action, Heard, Known, Leases, RETRY_MS};
 use crate::{
+    actors::Retire,
     clock::{Clock, Moment},
     group::{
         figures::GroupMetrics,
@@ -310,6 +312,14 @@ impl Handler<Promoted> for LeaseManager {
             ctx.cancel_future(handle);
         }
         self.rearm(ctx);
+    }
+}
+
+impl Handler<Retire> for LeaseManager {
+    type Result = ();
+
+    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

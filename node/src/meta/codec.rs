@@ -1,14 +1,15 @@
 //! How commands and the state of the meta group stand in logs and snapshots: a version byte, for the state also a
 //! checksum, then postcard. Equal states have equal bytes. In format 1 the checksum of a state does not cover the version
 //! byte; from format 2 on it does, as the last byte, so that a newer state is told from a damaged version byte. A state of
-//! format 1 is one of format 2 without the changes of the map, which stand last.
+//! format 1 is one of format 2 without the changes of the map, which stand last; one of format 2 is one of format 3 without the
+//! placement, which stands last.
 
-use super::{changes::Changes, command::MetaCommand, table::MetaTable};
+use super::{changes::Changes, command::MetaCommand, placement::Placement, table::MetaTable};
 
 /// Version of the command encoding, its first byte.
 const COMMAND_FORMAT: u8 = 1;
 /// Version of the state encoding, its first byte.
-const TABLE_FORMAT: u8 = 2;
+const TABLE_FORMAT: u8 = 3;
 /// Version byte and checksum before the state.
 const TABLE_HEADER: usize = 5;
 
@@ -107,7 +108,8 @@ impl MetaTable {
         let (found, stored) = (*format, u32::from_le_bytes(*sum));
         if stored == checksum(found, content) {
             return match found {
-                1 => exactly(what, &with_no_changes(content)?),
+                1 => exactly(what, &with_no_placement(with_no_changes(content)?)?),
+                2 => exactly(what, &with_no_placement(content.to_vec())?),
                 TABLE_FORMAT => exactly(what, content),
                 _ if found > TABLE_FORMAT => {
                     Err(MetaDecodeError::Format { what, found, known: TABLE_FORMAT })
@@ -126,6 +128,12 @@ impl MetaTable {
 /// A state of format 1 in format 2.
 fn with_no_changes(content: &[u8]) -> Result<Vec<u8>, MetaDecodeError> {
     postcard::to_extend(&Changes::default(), content.to_vec())
+        .map_err(|reason| MetaDecodeError::Content { what: "state", reason })
+}
+
+/// A state of format 2 in format 3.
+fn with_no_placement(content: Vec<u8>) -> Result<Vec<u8>, MetaDecodeError> {
+    postcard::to_extend(&None::<Placement>, content)
         .map_err(|reason| MetaDecodeError::Content { what: "state", reason })
 }
 
@@ -155,7 +163,10 @@ mod tests {
     use holdfast_partitioner::{GroupId, PartitionMap};
 
     use super::*;
-    use crate::meta::command::{AuditRecord, MemberRecord};
+    use crate::meta::{
+        command::{AuditRecord, MemberRecord},
+        placement::PlaceCommand,
+    };
 
     fn record() -> MetaCommand {
         MetaCommand::Record(AuditRecord {
@@ -176,9 +187,14 @@ mod tests {
         MetaCommand::InitMap { map: PartitionMap::initial(&[GroupId(1), GroupId(2)]).unwrap() }
     }
 
+    fn place() -> MetaCommand {
+        let members = [1, 2, 3, 4].into();
+        MetaCommand::Place(PlaceCommand::Begin(Placement::spread(&members, &[GroupId(1)], 3)))
+    }
+
     fn table() -> MetaTable {
         let mut table = MetaTable::new();
-        for command in [record(), member(), init()] {
+        for command in [record(), member(), init(), place()] {
             table.apply(command).result.unwrap();
         }
         table
@@ -194,15 +210,18 @@ mod tests {
         small.apply(member()).result.unwrap();
         let bytes = small.encode().unwrap();
         let first = b"\x00\x01\x03\x03\x01h\x01g\x01p\x01\x01\x07\x01a\x01b\x01c\x01d\x01e";
-        assert_eq!(bytes[0], 2);
-        assert_eq!(bytes[5..], [first.as_slice(), b"\0\0\0\0"].concat());
+        assert_eq!(bytes[0], 3);
+        assert_eq!(bytes[5..], [first.as_slice(), b"\0\0\0\0", b"\0"].concat());
+        let second = [first.as_slice(), b"\0\0\0\0"].concat();
+        let stored = [[2].as_slice(), &checksum(2, &second).to_le_bytes(), &second].concat();
+        assert_eq!(MetaTable::decode(&stored), Ok(small.clone()), "format 2 is read");
         let stored = [[1].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
         assert_eq!(MetaTable::decode(&stored), Ok(small), "format 1 is read");
     }
 
     #[test]
     fn commands_and_states_survive_the_round_trip() {
-        for command in [record(), member(), init()] {
+        for command in [record(), member(), init(), place()] {
             let bytes = encode_command(&command).unwrap();
             assert_eq!(decode_command(&bytes).unwrap(), command);
         }
@@ -225,11 +244,11 @@ mod tests {
     #[test]
     fn a_newer_state_is_told_from_a_damaged_version_byte() {
         let first = b"\0\0\0\0";
-        let damaged = [[3].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
-        assert_eq!(MetaTable::decode(&damaged), Err(MetaDecodeError::Version { found: 3 }));
-        let newer = [[3].as_slice(), &crc32fast::hash(b"later\x03").to_le_bytes(), b"later"].concat();
+        let damaged = [[4].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
+        assert_eq!(MetaTable::decode(&damaged), Err(MetaDecodeError::Version { found: 4 }));
+        let newer = [[4].as_slice(), &crc32fast::hash(b"later\x04").to_le_bytes(), b"later"].concat();
         let said = MetaTable::decode(&newer).unwrap_err().to_string();
-        assert!(said.contains("state has format 3") && said.ends_with("run the newer version"), "{said}");
+        assert!(said.contains("state has format 4") && said.ends_with("run the newer version"), "{said}");
     }
 
     #[test]

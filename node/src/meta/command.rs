@@ -5,7 +5,10 @@ use holdfast_locktable::{codec::Digest, ids::MoveNumber};
 use holdfast_partitioner::{MapEpoch, PartitionMap};
 use serde::{Deserialize, Serialize};
 
-use super::changes::NewChange;
+use super::{
+    changes::NewChange,
+    placement::{PlaceCommand, PlaceRefusal, Placed},
+};
 use crate::raft::types::MemberId;
 
 /// What can be asked of the meta group.
@@ -68,6 +71,8 @@ pub enum MetaCommand {
         /// Milliseconds since 1970; for display only.
         at_ms: u64,
     },
+    /// Changes which members carry which groups.
+    Place(PlaceCommand),
 }
 
 /// One act of an operator.
@@ -130,6 +135,8 @@ pub enum MetaOutcome {
     },
     /// Done, now or before.
     Done,
+    /// The placement is set.
+    Placed(Placed),
 }
 
 /// A command that was refused; nothing has changed.
@@ -185,4 +192,7 @@ pub enum MetaRejection {
         /// Why.
         why: String,
     },
+    /// Of the placement.
+    #[error(transparent)]
+    Place(PlaceRefusal),
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     changes::Changes,
     command::{AuditRecord, MemberRecord, MetaCommand, MetaOutcome, MetaRejection},
+    placement::Placement,
 };
 use crate::raft::types::MemberId;
 
@@ -24,6 +25,8 @@ pub struct MetaTable {
     audit: VecDeque<AuditRecord>,
     /// Not in format 1. Fields are read in this order: new ones come last.
     changes: Changes,
+    /// Not in formats 1 and 2. A cluster without one has every group on every member.
+    placement: Option<Placement>,
 }
 
 /// Everything that applying one entry gives.
@@ -69,6 +72,10 @@ impl MetaTable {
                 self.with_map(|changes, map| changes.take_step(map, change, step, at_ms).map(Some))
             }
             MetaCommand::StopChange { change, why, at_ms } => self.changes.stop(change, &why, at_ms),
+            MetaCommand::Place(command) => {
+                let placed = Placement::apply(&mut self.placement, command);
+                placed.map(MetaOutcome::Placed).map_err(MetaRejection::Place)
+            }
         };
         MetaApplied { result }
     }
@@ -89,6 +96,12 @@ impl MetaTable {
     #[must_use]
     pub const fn changes(&self) -> &Changes {
         &self.changes
+    }
+
+    /// Which members carry which groups; none where every member carries every group.
+    #[must_use]
+    pub const fn placement(&self) -> Option<&Placement> {
+        self.placement.as_ref()
     }
 
     /// The partition map, once there is one.

@@ -19,6 +19,7 @@ mod claims;
 mod convert;
 mod partition_types;
 mod partitions;
+mod placement;
 mod types;
 
 use holdfast_proto::v1::{
@@ -36,6 +37,7 @@ pub use partition_types::{
     MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionPlan, PartitionRequest,
     PartitionStep,
 };
+pub use placement::GroupDetail;
 pub(crate) use types::as_value;
 pub use types::{
     AuditEntry, GroupView, HistoryView, HolderView, LeaderView, LockDetail, LockPage, LockView, MemberView,

@@ -47,6 +47,8 @@ use super::{
         claims::part::join, claims::part::leave, claims::part::drain, claims::part::ack, claims::show::show,
         cluster::status::status, cluster::status::members, cluster::status::groups, cluster::partitions::show,
         cluster::changes::change, cluster::changes::show, cluster::changes::stop,
+        cluster::placement::show, cluster::placement::add, cluster::placement::transfer, cluster::placement::drain,
+        cluster::placement::undrain,
         cluster::snapshots::list, cluster::snapshots::take, cluster::audit::show,
         probes::livez, probes::readyz, probes::metrics, probes::openapi,
     ),

@@ -66,7 +66,8 @@ pub(super) fn repeatable(call: &GroupCall) -> bool {
         | GroupCall::Locate(_)
         | GroupCall::Status
         | GroupCall::Move(_)
-        | GroupCall::Claim(_) => true,
+        | GroupCall::Claim(_)
+        | GroupCall::Members(_) => true,
         GroupCall::OpenSession { .. }
         | GroupCall::EndSession { .. }
         | GroupCall::ForceRelease { .. }
