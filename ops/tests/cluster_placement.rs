@@ -30,14 +30,15 @@ fn six() -> Cluster {
 
 #[track_caller]
 fn ask<const N: usize>(cluster: &Cluster, arguments: [&str; N]) -> Value {
-    let (code, out, err) = parts(&cluster.holdfast(arguments).args(["-o", "json"]).output().unwrap());
+    let (code, out, err) =
+        parts(&cluster.holdfast(arguments).args(["-o", "json", "--timeout", "30s"]).output().unwrap());
     assert_eq!(code, 0, "{arguments:?}: {err}");
     serde_json::from_str(&out).unwrap()
 }
 
 #[track_caller]
 fn run<const N: usize>(cluster: &Cluster, arguments: [&str; N]) -> (i32, String) {
-    let (code, _, err) = parts(&cluster.holdfast(arguments).output().unwrap());
+    let (code, _, err) = parts(&cluster.holdfast(arguments).args(["--timeout", "30s"]).output().unwrap());
     (code, err)
 }
 

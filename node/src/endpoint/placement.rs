@@ -1,5 +1,7 @@
 //! The verbs about which members carry and lead which groups.
 
+use std::time::Duration;
+
 use holdfast_partitioner::GroupId;
 
 use super::{
@@ -18,15 +20,25 @@ use crate::{
     raft::types::MemberId,
 };
 
+/// How long new groups are waited for: less than a client of many members waits for the answer of one.
+const BEGIN: Duration = Duration::from_millis(400);
+
 impl Endpoint {
     /// Adds lock groups, which own nothing yet, on the members that carry the fewest; answers once each has a leader, or after
-    /// three election timeouts. Recorded in the audit log.
-    pub async fn add_groups(&self, count: u16, reason: String, actor: String) -> Answer<Vec<GroupId>> {
+    /// half a second. A repeat with the same request number adds nothing again. Recorded in the audit log.
+    pub async fn add_groups(
+        &self,
+        count: u16,
+        request: Option<u64>,
+        reason: String,
+        actor: String,
+    ) -> Answer<Vec<GroupId>> {
         check_reason(&reason)?;
+        let request = request.unwrap_or_else(rand::random);
         let target = format!("{count} lock groups");
         let add = || async {
             match self
-                .meta_call(MetaCall::Place(PlaceAsk::AddGroups { count, reason: reason.clone() }))
+                .meta_call(MetaCall::Place(PlaceAsk::AddGroups { count, reason: reason.clone(), request }))
                 .await?
             {
                 MetaAnswer::GroupsAdded(groups) => Ok(groups),
@@ -34,11 +46,15 @@ impl Endpoint {
             }
         };
         let groups = self.audited("add_groups", &target, &reason, &actor, add).await?;
-        self.wait_known(&groups).await;
         // A group that takes longer begins all the same.
+        drop(tokio::time::timeout(BEGIN, self.wait_begun(&groups)).await);
+        Ok(groups)
+    }
+
+    async fn wait_begun(&self, groups: &[GroupId]) {
+        self.wait_known(groups).await;
         let led = groups.iter().map(|group| self.parts.router.call(*group, GroupCall::Status));
         futures::future::join_all(led).await;
-        Ok(groups)
     }
 
     /// Waits until this member has heard of new groups, but not for ever.

@@ -7,7 +7,7 @@
 //! A group is carried by its wanted replicas and by those that leave it, until its own members are exactly the wanted ones.
 //! A cluster without a placement has every group on every member. Knows nothing of who carries a change out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use holdfast_partitioner::GroupId;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use crate::{config::MAX_LOCK_GROUPS, raft::types::MemberId};
 
 /// Most lock groups of a cluster.
 const MOST_GROUPS: usize = MAX_LOCK_GROUPS as usize;
+/// Requests for more groups that are remembered; a repeat comes within seconds.
+const REQUESTS: usize = 16;
 
 /// What can be asked of the placement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub enum PlaceCommand {
         count: u16,
         /// Why.
         why: String,
+        /// A number of whoever asks, so that a repeat adds nothing again.
+        request: u64,
     },
     /// Says on which members a group is to be.
     SetReplicas {
@@ -163,6 +167,8 @@ pub struct Placement {
     pub groups: BTreeMap<GroupId, GroupPlace>,
     /// Members that are to carry and to lead nothing.
     pub drained: BTreeSet<MemberId>,
+    /// The last requests for more groups, and what they were given.
+    pub added: VecDeque<(u64, Vec<GroupId>)>,
 }
 
 impl GroupPlace {
@@ -220,6 +226,7 @@ impl Placement {
             members: members.clone(),
             groups: groups.iter().map(|group| (*group, all.clone())).collect(),
             drained: BTreeSet::new(),
+            added: VecDeque::new(),
         }
     }
 
@@ -279,7 +286,7 @@ impl Placement {
         here.version += 1;
         let placed = match command {
             PlaceCommand::Begin(_) => Err(PlaceRefusal::Exists),
-            PlaceCommand::AddGroups { count, why } => here.add_groups(count, &why),
+            PlaceCommand::AddGroups { count, why, request } => here.add_groups(count, &why, request),
             PlaceCommand::SetReplicas { group, replicas, why } => here.set_replicas(group, replicas, &why),
             PlaceCommand::Settle { group, members, since } => here.settle(group, &members, since),
             PlaceCommand::Drain { member } => here.drain(member),
@@ -291,7 +298,10 @@ impl Placement {
         placed
     }
 
-    fn add_groups(&mut self, count: u16, why: &str) -> Result<Placed, PlaceRefusal> {
+    fn add_groups(&mut self, count: u16, why: &str, request: u64) -> Result<Placed, PlaceRefusal> {
+        if let Some((_, groups)) = self.added.iter().find(|(known, _)| *known == request) {
+            return Ok(Placed::GroupsAdded { groups: groups.clone() });
+        }
         let next = self.groups.keys().next_back().map_or(1, |last| last.0 + 1);
         if count == 0 || self.groups.len() + usize::from(count) > MOST_GROUPS {
             let (found, most) = (self.groups.len(), MOST_GROUPS);
@@ -302,6 +312,10 @@ impl Placement {
             let chosen = self.choose();
             self.groups.insert(*group, GroupPlace::fresh(chosen, why, self.version));
         }
+        while self.added.len() >= REQUESTS {
+            self.added.pop_front();
+        }
+        self.added.push_back((request, groups.clone()));
         Ok(Placed::GroupsAdded { groups })
     }
 

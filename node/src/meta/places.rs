@@ -23,6 +23,8 @@ pub enum PlaceAsk {
         count: u16,
         /// Why.
         reason: String,
+        /// A number of whoever asks, so that a repeat adds nothing again.
+        request: u64,
     },
     /// A member is to carry and to lead nothing.
     Drain {
@@ -72,7 +74,9 @@ impl MetaGroup {
                 let placement = self.placement_or_everywhere();
                 return Ok(MetaAnswer::Placement(Box::new(PlacementNow { placement, doing })));
             }
-            PlaceAsk::AddGroups { count, reason } => PlaceCommand::AddGroups { count, why: reason },
+            PlaceAsk::AddGroups { count, reason, request } => {
+                PlaceCommand::AddGroups { count, why: reason, request }
+            }
             PlaceAsk::Drain { member } => PlaceCommand::Drain { member },
             PlaceAsk::Undrain { member } => PlaceCommand::Undrain { member },
         };

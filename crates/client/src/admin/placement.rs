@@ -36,7 +36,13 @@ impl Admin {
     /// # Errors
     /// As the member answers, or none did.
     pub async fn add_groups(&self, count: u32, reason: &str, actor: &str) -> Result<Vec<u32>, Error> {
-        let request = v1::AddGroupsRequest { count, reason: reason.to_owned(), actor: actor.to_owned() };
+        // The caller asks another member where one does not answer in time.
+        let request = v1::AddGroupsRequest {
+            count,
+            reason: reason.to_owned(),
+            actor: actor.to_owned(),
+            request: Some(self.client.inner().caller.random.next()),
+        };
         ask!(self, AdminClient, add_groups, request).map(|added| added.groups)
     }
 

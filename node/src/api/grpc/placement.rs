@@ -20,7 +20,7 @@ pub(super) async fn add(
     let actor = input::actor(request.actor)?;
     // More than there can be in any case are refused with the words for too many.
     let count = u16::try_from(request.count).unwrap_or(u16::MAX);
-    let groups = endpoint.add_groups(count, request.reason, actor).await?;
+    let groups = endpoint.add_groups(count, request.request, request.reason, actor).await?;
     Ok(v1::AddGroupsResponse { groups: groups.into_iter().map(|group| group.0).collect() })
 }
 

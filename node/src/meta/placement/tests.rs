@@ -75,13 +75,25 @@ fn what_was_read_before_a_change_settles_nothing_after_it() {
 fn a_fresh_group_changes_nothing_before_it_has_begun() {
     let mut placement = begun(6, 1);
     assert_eq!(
-        placement.add_groups(2, "more"),
+        placement.add_groups(2, "more", 7),
         Ok(Placed::GroupsAdded { groups: vec![GroupId(2), GroupId(3)] })
     );
     assert_eq!(placement.groups[&GroupId(2)].founders, [4, 5, 6]);
     let refused = placement.set_replicas(GroupId(2), vec![1, 2, 3], "");
     assert_eq!(refused, Err(PlaceRefusal::GroupFresh { group: GroupId(2) }));
-    assert!(placement.add_groups(40, "").is_err() && placement.add_groups(0, "").is_err());
+    assert!(placement.add_groups(40, "", 8).is_err() && placement.add_groups(0, "", 9).is_err());
+}
+
+#[test]
+fn a_request_for_groups_that_is_repeated_adds_nothing_again() {
+    let mut placement = begun(6, 1);
+    let first = placement.add_groups(1, "more", 7);
+    assert_eq!(placement.add_groups(1, "more", 7), first);
+    assert_eq!(placement.groups.len(), 2);
+    for request in 8..30 {
+        placement.add_groups(1, "more", request).unwrap();
+    }
+    assert_eq!(placement.added.len(), REQUESTS);
 }
 
 #[test]

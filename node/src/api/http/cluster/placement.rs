@@ -118,7 +118,7 @@ pub(crate) async fn add(
 ) -> Result<HttpResponse, Problem> {
     let (endpoint, actor) = (api.endpoint.clone(), actor(&request));
     let groups =
-        to_the_end(async move { endpoint.add_groups(body.count, body.reason.0, actor).await }).await?;
+        to_the_end(async move { endpoint.add_groups(body.count, None, body.reason.0, actor).await }).await?;
     let groups = groups.into_iter().map(GroupNumber::from).collect();
     Ok(HttpResponse::Ok().json(AddedGroupsAnswer { groups }))
 }
