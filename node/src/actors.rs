@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use actix::{Actor, Addr, Context};
+use actix::{Actor, Addr, Context, Message};
 use actix_rt::{Arbiter, ArbiterHandle, System};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -27,6 +27,11 @@ pub enum Role {
     /// Snapshots.
     Snapshot,
 }
+
+/// Tells an actor of a group to end: the group is not on this member any more.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct Retire;
 
 /// Where actors are started. Clones are the same host.
 #[derive(Clone, Debug)]

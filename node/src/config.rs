@@ -18,6 +18,8 @@ mod validate;
 
 /// Most lock groups that a cluster may be split into.
 pub const MAX_LOCK_GROUPS: u16 = 32;
+/// Replicas of each lock group where nothing else is said: one may fail.
+pub const DEFAULT_REPLICAS: u16 = 3;
 
 /// The whole configuration of one member.
 ///
@@ -80,6 +82,9 @@ pub struct MemberEntry {
 pub struct GroupsConfig {
     /// Lock groups beside the meta group, 1 to [`MAX_LOCK_GROUPS`]. Read when the cluster starts for the first time.
     pub lock_groups: u16,
+    /// Members that carry each lock group, from 1. Read when the cluster starts for the first time; a cluster of fewer members
+    /// has a replica on each.
+    pub replicas: u16,
 }
 
 /// Timing of elections.
@@ -192,6 +197,16 @@ impl fmt::Display for Fault {
 }
 
 impl MemberConfig {
+    /// Members that carry each group of a fresh cluster.
+    pub fn replicas(&self) -> u16 {
+        self.groups.replicas.min(u16::try_from(self.members.len()).unwrap_or(u16::MAX))
+    }
+
+    /// Whether a fresh cluster has more members than replicas, so that each carries only some of the groups.
+    pub fn spreads(&self) -> bool {
+        usize::from(self.replicas()) < self.members.len()
+    }
+
     /// Where snapshots are stored.
     pub fn snapshot_dir(&self) -> PathBuf {
         self.snapshots.dir.clone().unwrap_or_else(|| self.data_dir.join("snapshots"))
@@ -233,7 +248,7 @@ impl Default for ListenConfig {
 
 impl Default for GroupsConfig {
     fn default() -> Self {
-        Self { lock_groups: 4 }
+        Self { lock_groups: 4, replicas: DEFAULT_REPLICAS }
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`log`], [`raft`], [`peer`]: the replicated log. [`snapshot`]: its compaction and the snapshot store.
 //! - [`group`], [`lease`], [`watch`], [`meta`]: what a group's leader does with it. [`moves`]: ranges that change groups.
 //!   [`planning`]: when they should.
+//! - [`place`]: groups and leaders that change members.
 //! - [`endpoint`]: the verbs that any member answers. [`api`]: HTTP and gRPC over them. [`metrics`]: instruments.
 
 pub mod actors;
@@ -22,6 +23,7 @@ pub mod meta;
 pub mod metrics;
 pub mod moves;
 pub mod peer;
+pub mod place;
 pub mod planning;
 pub mod raft;
 pub mod snapshot;

@@ -1,11 +1,12 @@
 //! Puts a member together from its configuration, watches over it, and takes it apart again.
 //!
-//! [`works`]: its groups and the verbs over them. [`ground`]: what they stand on. Here come the sockets to it. Decides
-//! nothing: order of start and stop is all there is.
+//! [`works`]: its groups and the verbs over them. `carried`: which groups it has. [`ground`]: what they stand on. Here come the
+//! sockets to it. Decides nothing: order of start and stop is all there is.
 
 pub mod ground;
 pub mod works;
 
+mod carried;
 mod parts;
 
 use std::{fmt, net::TcpListener};

@@ -130,7 +130,7 @@ impl Planning {
 
     /// What all groups say of the last window.
     async fn loads(&self, map: &PartitionMap) -> Loads {
-        let groups = &self.meta.plans().groups;
+        let groups = &self.meta.lock_groups();
         let all = groups.usable.iter().chain(&groups.retired);
         let asked = all.map(|group| async move {
             let answer = tokio::time::timeout(ANSWER, self.router.call(*group, GroupCall::Load)).await;

@@ -61,9 +61,9 @@ mod watch;
 
 pub use acquire_error::AcquireError;
 pub use admin::{
-    Admin, AuditEntry, ClaimDetail, ClaimMember, ClaimPage, ClaimView, GroupLoad, GroupView, HistoryView,
-    HolderView, Kind, LeaderView, ListClaims, ListLocks, LockDetail, LockPage, LockView, MemberView,
-    MovingRange, NameLoad, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap,
+    Admin, AuditEntry, ClaimDetail, ClaimMember, ClaimPage, ClaimView, GroupDetail, GroupLoad, GroupView,
+    HistoryView, HolderView, Kind, LeaderView, ListClaims, ListLocks, LockDetail, LockPage, LockView,
+    MemberView, MovingRange, NameLoad, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap,
     PartitionOwner, PartitionPlan, PartitionRequest, PartitionRule, PartitionStep, PartitionTable,
     PlannerEdit, PlannerLook, PlannerPolicy, PlannerProposal, PlannerState, PrefixLoad, SessionInfo,
     SessionLock, SessionPage, SnapshotView, StatusView, VoterView, WaiterView,

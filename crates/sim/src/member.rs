@@ -82,7 +82,7 @@ impl SimMember {
             cluster: CLUSTER.to_owned(),
             member: id,
             members: (1..=members).map(entry).collect(),
-            groups: GroupsConfig { lock_groups },
+            groups: GroupsConfig { lock_groups, replicas: u16::try_from(members).unwrap_or(u16::MAX) },
             snapshots: SnapshotsConfig {
                 interval: std::time::Duration::from_secs(SNAPSHOT_EVERY_S),
                 ..SnapshotsConfig::default()

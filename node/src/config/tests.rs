@@ -130,3 +130,20 @@ fn unknown_keys_are_refused_by_name() {
         assert!(error.contains(&format!("unknown field `{key}`")), "{error}");
     }
 }
+
+#[test]
+fn replicas_are_odd_and_at_most_one_per_member() {
+    let mut config = three_members();
+    assert_eq!((config.replicas(), config.spreads()), (3, false));
+    config.groups.replicas = 5;
+    assert_eq!(keys(&config), ["groups.replicas"]);
+    config.groups.replicas = 0;
+    assert_eq!(keys(&config), ["groups.replicas"]);
+    config.groups.replicas = 1;
+    assert_eq!((keys(&config), config.spreads()), (vec![], true));
+    config.groups.replicas = 2;
+    assert_eq!(keys(&config), ["groups.replicas"]);
+    let mut alone = three_members();
+    alone.members.retain(|member| member.id == 2);
+    assert_eq!((keys(&alone), alone.replicas()), (vec![], 1));
+}

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Fault, MAX_LOCK_GROUPS, MemberConfig, MemberEntry};
+use super::{DEFAULT_REPLICAS, Fault, MAX_LOCK_GROUPS, MemberConfig, MemberEntry};
 use crate::endpoint::types::DEFAULT_TTL_MS;
 
 /// Below this a loaded machine elects all the time.
@@ -115,7 +115,7 @@ fn members(config: &MemberConfig, faults: &mut Vec<Fault>) {
         }
     }
     let voters = config.members.len();
-    if voters > 0 && voters.is_multiple_of(2) {
+    if voters > 0 && voters.is_multiple_of(2) && !config.spreads() {
         faults.push(Fault::warning(
             "members",
             format!("{voters} members survive no more failures than {} would; use an odd number", voters - 1),
@@ -160,6 +160,28 @@ fn groups(config: &MemberConfig, faults: &mut Vec<Fault>) {
         faults.push(Fault::error(
             "groups.lock_groups",
             format!("{groups} is out of bounds; a cluster has 1 to {MAX_LOCK_GROUPS} lock groups"),
+        ));
+    }
+    let (replicas, members) = (config.groups.replicas, config.members.len());
+    if replicas == 0 {
+        faults.push(Fault::error(
+            "groups.replicas",
+            "0 would carry no group at all; give an odd number, 3 as a rule",
+        ));
+    } else if replicas > DEFAULT_REPLICAS && usize::from(replicas) > members && members > 0 {
+        faults.push(Fault::error(
+            "groups.replicas",
+            format!(
+                "{replicas} replicas need as many members, and there are {members}; give at most {members}"
+            ),
+        ));
+    } else if replicas.is_multiple_of(2) && usize::from(replicas) < members {
+        faults.push(Fault::warning(
+            "groups.replicas",
+            format!(
+                "{replicas} replicas survive no more failures than {} would; use an odd number",
+                replicas - 1
+            ),
         ));
     }
 }

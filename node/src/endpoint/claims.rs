@@ -104,7 +104,7 @@ impl Endpoint {
     pub async fn claims(&self, prefix: &str, limit: u32, cursor: Option<&str>) -> Answer<ClaimPage> {
         check_limit(limit)?;
         let after = cursor.map(|cursor| name_of_kind(NameKind::Claim, cursor)).transpose()?;
-        let groups: Vec<GroupId> = self.parts.router.groups().map(crate::group::Group::id).collect();
+        let groups = self.parts.router.all_groups();
         let asked = groups.iter().map(|group| {
             let call = ClaimCall::List { prefix: prefix.to_owned(), after: after.clone(), limit };
             self.parts.router.call(*group, GroupCall::Claim(call))

@@ -7,7 +7,10 @@ use holdfast_partitioner::{GroupId, MapEpoch, PartitionMap};
 use super::{
     Answer, ApiError, Endpoint,
     convert::About,
-    types::{AuditEntry, GroupView, MemberView, SnapshotView, StatusView},
+    types::{
+        AuditEntry, SnapshotView,
+        cluster::{GroupView, MemberView, StatusView},
+    },
 };
 use crate::{
     group::{
@@ -32,13 +35,23 @@ impl Endpoint {
 
     fn groups_here(&self) -> Vec<GroupView> {
         let meta = self.parts.router.meta().map(crate::meta::group::MetaGroup::status);
-        meta.into_iter().chain(self.parts.router.groups().map(Group::status)).collect()
+        let groups = self.parts.router.groups();
+        let mut views: Vec<GroupView> = meta.into_iter().chain(groups.iter().map(Group::status)).collect();
+        views.iter_mut().for_each(|view| self.name_replicas(view));
+        views
     }
 
     /// The cluster's members.
     pub async fn members(&self) -> Answer<Vec<MemberView>> {
         let router = &self.parts.router;
-        let groups = self.groups_here();
+        let placement = router.placement();
+        let meta = router.meta().and_then(crate::meta::group::MetaGroup::leader);
+        let leads = |member| {
+            let meta = Some(GroupId::META).filter(|_| meta == Some(member));
+            let locks =
+                router.all_groups().into_iter().filter(|group| router.leader_of(*group) == Some(member));
+            meta.into_iter().chain(locks).collect()
+        };
         let view = |member: &crate::config::MemberEntry| {
             let this = member.id == router.member();
             MemberView {
@@ -48,7 +61,12 @@ impl Endpoint {
                 peer: member.peer.clone(),
                 this,
                 reachable: this || self.parts.health.reachable(member.id),
-                leads: groups.iter().filter(|g| g.leader == Some(member.id)).map(|g| g.group).collect(),
+                leads: leads(member.id),
+                drained: placement.as_ref().is_some_and(|now| now.drained.contains(&member.id)),
+                carries: placement
+                    .as_ref()
+                    .map(|now| now.carried_by(member.id).collect())
+                    .unwrap_or_default(),
             }
         };
         Ok(self.parts.config.members.iter().map(view).collect())
@@ -56,20 +74,39 @@ impl Endpoint {
 
     /// The cluster's groups; figures of each from its leader where it can be reached.
     pub async fn groups(&self) -> Answer<Vec<GroupView>> {
-        let here = self.groups_here();
-        let asked = here.into_iter().map(|view| async move {
-            if view.group == GroupId::META {
-                return match self.meta_call(MetaCall::Status).await {
-                    Ok(MetaAnswer::Status(leader)) => *leader,
-                    Ok(_) | Err(_) => view,
-                };
+        let all = [GroupId::META].into_iter().chain(self.parts.router.all_groups());
+        let asked = all.map(|group| self.group_from_leader(group));
+        Ok(futures::future::join_all(asked).await.into_iter().flatten().collect())
+    }
+
+    /// A group's figures from its leader, or from the replica here; nothing where there is neither.
+    async fn group_from_leader(&self, group: GroupId) -> Option<GroupView> {
+        let router = &self.parts.router;
+        let led = if group == GroupId::META {
+            match self.meta_call(MetaCall::Status).await {
+                Ok(MetaAnswer::Status(leader)) => Some(*leader),
+                Ok(_) | Err(_) => router.meta().map(crate::meta::group::MetaGroup::status),
             }
-            match self.parts.router.call(view.group, GroupCall::Status).await {
-                Ok(GroupAnswer::Status(leader)) => *leader,
-                Ok(_) | Err(_) => view,
+        } else {
+            match router.call(group, GroupCall::Status).await {
+                Ok(GroupAnswer::Status(leader)) => Some(*leader),
+                Ok(_) | Err(_) => Some(
+                    router.group(group).map_or_else(|| GroupView::unreachable(group), |here| here.status()),
+                ),
             }
-        });
-        Ok(futures::future::join_all(asked).await)
+        };
+        led.map(|mut view| {
+            self.name_replicas(&mut view);
+            view
+        })
+    }
+
+    /// Adds on which members a group is to be.
+    fn name_replicas(&self, view: &mut GroupView) {
+        let placement = self.parts.router.placement();
+        if let Some(place) = placement.as_ref().and_then(|placement| placement.groups.get(&view.group)) {
+            view.replicas.clone_from(&place.replicas);
+        }
     }
 
     /// The partition map.
@@ -90,14 +127,14 @@ impl Endpoint {
     /// Takes snapshots of one lock group or of all, and answers their manifests once they are durable.
     pub async fn take_snapshot(&self, group: Option<GroupId>, actor: String) -> Answer<Vec<SnapshotView>> {
         let groups: Vec<GroupId> = match group {
-            Some(group) if self.parts.router.group(group).is_some() => vec![group],
+            Some(group) if self.parts.router.all_groups().contains(&group) => vec![group],
             Some(group) => {
                 return Err(ApiError::new(
                     super::ErrorCode::NotFound,
                     format!("there is no lock group {group}"),
                 ));
             }
-            None => self.parts.router.groups().map(Group::id).collect(),
+            None => self.parts.router.all_groups(),
         };
         let target = group.map_or_else(|| "all groups".to_owned(), |group| format!("group {group}"));
         let take = || async {
@@ -123,11 +160,7 @@ impl Endpoint {
         }
         match self.meta_call(MetaCall::Audit { limit }).await? {
             MetaAnswer::Audit(entries) => Ok(entries),
-            MetaAnswer::Done
-            | MetaAnswer::Status(_)
-            | MetaAnswer::Planned { .. }
-            | MetaAnswer::Changes(_)
-            | MetaAnswer::Planner(_) => Err(ApiError::no_leader(GroupId::META)),
+            _ => Err(ApiError::no_leader(GroupId::META)),
         }
     }
 

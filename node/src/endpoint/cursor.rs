@@ -6,9 +6,10 @@ use std::{collections::BTreeMap, fmt};
 
 use holdfast_locktable::ids::Revision;
 use holdfast_partitioner::GroupId;
+use serde::{Deserialize, Serialize};
 
 /// A place in one group's history: the changes of `revision` from number `skip` on, and all later ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
     /// The revision.
     pub revision: Revision,

@@ -48,18 +48,22 @@ impl Endpoint {
         }
     }
 
+    async fn leader_now(&self, name: &Name) -> Answer<Option<LeaderView>> {
+        match self.leader(name).await {
+            Ok(leader) => Ok(Some(leader)),
+            Err(error) if error.code == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The leader of an election now, and then each change of leader or value; `None` while nobody leads. Values between
     /// two looks may be skipped; a leader that has been succeeded is never shown again.
     pub async fn observe(&self, name: Name) -> Answer<BoxStream<'static, Answer<Option<LeaderView>>>> {
-        let (router, map) = (self.parts.router.clone(), self.parts.map.clone());
+        let (router, map, endpoint) = (self.parts.router.clone(), self.parts.map.clone(), self.clone());
         let request =
             WatchRequest { prefix: name.text().to_owned(), elections: true, exact: true, from: None };
         let mut changes = self.watch(request).await?;
-        let first = match self.leader(&name).await {
-            Ok(leader) => Some(leader),
-            Err(error) if error.code == ErrorCode::NotFound => None,
-            Err(error) => return Err(error),
-        };
+        let first = self.leader_now(&name).await?;
         let clock = self.parts.clock.clone();
         Ok(try_stream! {
             let mut shown = first.as_ref().map(|leader| (leader.token, leader.value.clone()));
@@ -69,9 +73,13 @@ impl Endpoint {
                 let group = change?.group;
                 // The change may be older than a move: what counts is what stands where the name is now.
                 let owner = map.borrow().as_ref().map_or(group, |map| map.locate(name.internal()));
-                let replica = router.group(owner).ok_or_else(|| ApiError::no_leader(owner))?;
-                let queue = replica.locks(|table| table.queue(&name));
-                let leader = queue.and_then(|queue| leader_view(queue, clock.wall_ms()));
+                let leader = match router.group(owner) {
+                    Some(replica) => {
+                        let queue = replica.locks(|table| table.queue(&name));
+                        queue.and_then(|queue| leader_view(queue, clock.wall_ms()))
+                    }
+                    None => endpoint.leader_now(&name).await?,
+                };
                 let now = leader.as_ref().map(|leader| (leader.token, leader.value.clone()));
                 // This replica may be behind the leader that answered first.
                 let older = now.as_ref().is_some_and(|(token, _)| *token < newest);

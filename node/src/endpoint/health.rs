@@ -33,7 +33,7 @@ struct Known {
 #[derive(Clone, Debug)]
 pub struct Health {
     known: watch::Receiver<Arc<Known>>,
-    groups: Arc<Vec<GroupId>>,
+    router: Router,
     interval: Duration,
     patience: Duration,
 }
@@ -41,10 +41,10 @@ pub struct Health {
 impl Health {
     /// Starts asking every `interval` (the longest election timeout); what was not heard of for `patience` (three of
     /// them) counts as gone. Ends with its last handle.
-    pub fn start(router: Router, groups: Vec<GroupId>, interval: Duration, patience: Duration) -> Self {
+    pub fn start(router: Router, interval: Duration, patience: Duration) -> Self {
         let (tell, known) = watch::channel(Arc::new(Known::default()));
-        tokio::spawn(ask_around(router.clone(), tell, groups.clone(), interval));
-        Self { known, groups: Arc::new(groups), interval, patience }
+        tokio::spawn(ask_around(router.clone(), tell, interval));
+        Self { known, router, interval, patience }
     }
 
     /// Whether a member answered lately.
@@ -70,25 +70,25 @@ impl Health {
 
     /// Whether every group has a leader and this member has caught up with each since its start.
     pub fn ready(&self) -> Result<(), String> {
-        let known = self.known.borrow();
+        let (known, groups) = (self.known.borrow(), groups(&self.router));
         let leaderless =
             |group: &&GroupId| known.led.get(group).is_none_or(|at| at.elapsed() >= self.patience);
-        if let Some(group) = self.groups.iter().find(leaderless) {
+        if let Some(group) = groups.iter().find(leaderless) {
             return Err(format!("group {group} has no leader"));
         }
-        match self.groups.iter().find(|group| !known.caught_up.contains(group)) {
+        match groups.iter().find(|group| !known.caught_up.contains(group)) {
             Some(group) => Err(format!("this member has not caught up with group {group} yet")),
             None => Ok(()),
         }
     }
 }
 
-async fn ask_around(
-    router: Router,
-    tell: watch::Sender<Arc<Known>>,
-    groups: Vec<GroupId>,
-    interval: Duration,
-) {
+/// All groups that should have a leader: a lock group that was just added need not yet.
+fn groups(router: &Router) -> Vec<GroupId> {
+    [GroupId::META].into_iter().chain(router.begun_groups()).collect()
+}
+
+async fn ask_around(router: Router, tell: watch::Sender<Arc<Known>>, interval: Duration) {
     let mut known = Known::default();
     while !tell.is_closed() {
         let asked = router.peers().iter().map(|member| async {
@@ -101,13 +101,15 @@ async fn ask_around(
         for (member, answer) in answers {
             if let Ok(Ok(MemberAnswer::Pong(leads))) = answer {
                 known.heard.insert(member, now);
+                router.note_leader(member, leads.iter().copied());
                 led.extend(leads);
             }
         }
         known.led.extend(led.iter().map(|group| (*group, now)));
+        let groups = groups(&router);
         catch_up(&router, &groups, &led, &mut known.caught_up).await;
         tell.send_replace(Arc::new(known.clone()));
-        let starting = known.caught_up.len() < groups.len();
+        let starting = groups.iter().any(|group| !known.caught_up.contains(group));
         tokio::time::sleep(if starting { interval / 10 } else { interval }).await;
     }
 }
@@ -124,7 +126,7 @@ async fn catch_up(
             continue;
         }
         let Some(group) = router.group(*id) else {
-            // The meta group's map is waited for elsewhere.
+            // The meta group's map is waited for elsewhere, and there is nothing to catch up with in a group that is elsewhere.
             done.insert(*id);
             continue;
         };

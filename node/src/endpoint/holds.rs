@@ -1,6 +1,8 @@
-//! Hearing of the ends of holds on this member's own replica (promise P8).
+//! Hearing of the ends of holds on this member's own replica (promise P8), and of those elsewhere ([`far`]).
 //!
 //! One look-up when a hold is followed and one when it ends; nothing else that happens in its group costs anything here.
+
+pub mod far;
 
 use holdfast_locktable::{event::Removal, table::LockTable};
 use holdfast_partitioner::MapEpoch;
@@ -30,7 +32,10 @@ impl Endpoint {
     /// under the map epoch. `NoLeader` where this member does not know yet what has become of it; then nobody will be told.
     pub async fn follow_hold(&self, hold: &Hold, epoch: MapEpoch, listener: &Listener) -> Answer<()> {
         let id = self.group_of(&hold.name).await?;
-        let group = self.parts.router.group(id).ok_or_else(|| ApiError::no_leader(id))?;
+        let Some(group) = self.parts.router.group(id) else {
+            self.parts.far_holds.follow(hold, epoch, listener);
+            return Ok(());
+        };
         group.locks(|table| match word_of(table, hold, epoch) {
             Word::Follows => {
                 group.audiences().followers.joins();

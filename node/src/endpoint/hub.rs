@@ -87,16 +87,19 @@ async fn gather(router: Router, patience: Duration, mut queue: mpsc::UnboundedRe
 async fn spread(router: Router, patience: Duration, batch: Vec<Keepalives>) {
     let sessions: Arc<[SessionId]> =
         batch.iter().flat_map(|keepalives| keepalives.sessions.iter().copied()).collect();
-    let mut leaders: Vec<MemberId> = router.groups().filter_map(crate::group::Group::leader).collect();
-    leaders.sort_unstable();
-    leaders.dedup();
-    let asked = leaders.into_iter().map(|member| {
+    let asked = router.leaders().into_iter().map(|member| {
         let (router, sessions) = (router.clone(), sessions.clone());
         async move { tokio::time::timeout(patience, ask(&router, member, sessions)).await.unwrap_or_default() }
     });
     let answers: BTreeMap<GroupId, Vec<Renewal>> =
         futures::future::join_all(asked).await.into_iter().flatten().collect();
-    let groups: Vec<GroupId> = router.groups().map(crate::group::Group::id).collect();
+    let groups = router.all_groups();
+    for group in &groups {
+        match answers.get(group).and_then(|renewals| renewals.iter().map(|renewal| renewal.epoch).max()) {
+            Some(epoch) => router.note_epoch(*group, epoch),
+            None => router.note_silence(*group),
+        }
+    }
     let mut next = 0;
     for keepalives in batch {
         let mine = next..next + keepalives.sessions.len();
@@ -115,7 +118,10 @@ async fn ask(router: &Router, member: MemberId, sessions: Arc<[SessionId]>) -> V
             Ok(_) | Err(_) => Vec::new(),
         }
     };
-    answered.into_iter().filter_map(|(group, renewals)| Some((group, renewals.ok()?))).collect()
+    let answered: Vec<(GroupId, Vec<Renewal>)> =
+        answered.into_iter().filter_map(|(group, renewals)| Some((group, renewals.ok()?))).collect();
+    router.note_leader(member, answered.iter().map(|(group, _)| *group));
+    answered
 }
 
 fn renewals(at: usize, groups: &[GroupId], answers: &BTreeMap<GroupId, Vec<Renewal>>) -> Renewals {

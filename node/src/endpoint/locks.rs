@@ -6,7 +6,6 @@ use holdfast_locktable::{
     name::{Name, NameKind},
     outcome::CancelOutcome,
 };
-use holdfast_partitioner::GroupId;
 
 use super::{
     Answer, ApiError, Endpoint, about_name,
@@ -117,7 +116,7 @@ impl Endpoint {
     ) -> Answer<LockPage> {
         check_limit(limit)?;
         let after = cursor.map(|cursor| name_of_kind(kind, cursor)).transpose()?;
-        let groups: Vec<GroupId> = self.parts.router.groups().map(crate::group::Group::id).collect();
+        let groups = self.parts.router.all_groups();
         let asked = groups.iter().map(|group| {
             let call = GroupCall::Locks { kind, prefix: prefix.to_owned(), after: after.clone(), limit };
             self.parts.router.call(*group, call)

@@ -1,8 +1,9 @@
 //! The one set of verbs behind every surface: any member answers any request, and sends it to the leader of the right
 //! group.
 //!
-//! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `claims`, `watch`, `cluster`, [`partitions`], `planner`: the verbs. [`health`]: who can be
+//! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`places`]: which members carry which
+//!   groups. [`hub`]: keepalives in batches.
+//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `claims`, `watch`, `cluster`, [`partitions`], `planner`, `placement`: the verbs. [`health`]: who can be
 //!   reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
@@ -14,11 +15,13 @@ pub mod cursor;
 mod elections;
 pub mod error;
 pub mod health;
-mod holds;
+pub mod holds;
 pub mod hub;
 pub mod locate;
 mod locks;
 pub mod partitions;
+mod placement;
+pub mod places;
 mod planner;
 pub mod router;
 mod sessions;
@@ -31,7 +34,7 @@ use holdfast_locktable::{ids::SessionId, name::Name};
 use holdfast_partitioner::{GroupId, PartitionMap};
 use tokio::sync::watch as value;
 
-use self::{convert::About, health::Health, hub::KeepaliveHub, router::Router};
+use self::{convert::About, health::Health, holds::far::FarHolds, hub::KeepaliveHub, router::Router};
 use crate::{
     clock::Clock,
     config::MemberConfig,
@@ -53,6 +56,8 @@ pub struct Parts {
     pub router: Router,
     /// Keepalives in batches.
     pub hub: KeepaliveHub,
+    /// Holds in groups that are not here.
+    pub far_holds: FarHolds,
     /// Who can be reached.
     pub health: Health,
     /// The partition map.

@@ -3,12 +3,13 @@
 //! The only place that retries between members. Whether a repeat is harmless is a property of the verb; ids in it make it
 //! so ([`verbs`]). Knows no surface.
 
+mod far;
 mod verbs;
 
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -16,12 +17,17 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use holdfast_locktable::{ids::SessionId, name::Name, outcome::CancelOutcome};
 use holdfast_partitioner::{GroupId, MapEpoch};
+use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+pub use self::far::{ReplicaAnswer, ReplicaCall};
 use self::verbs::{elsewhere, end_of_acquire, leaves_no_record, repeatable};
 use crate::{
-    endpoint::MapWatch,
+    endpoint::{
+        MapWatch,
+        places::{Far, PlacesWatch},
+    },
     group::{
         Group,
         call::{GroupAnswer, GroupCall, GroupResult},
@@ -52,6 +58,8 @@ pub enum MemberCall {
     Keepalive(Vec<SessionId>),
     /// Are you there, and what do you lead?
     Ping,
+    /// A verb for a replica that you carry, whether it leads or not.
+    Replica(GroupId, ReplicaCall),
 }
 
 /// What it answers.
@@ -67,17 +75,23 @@ pub enum MemberAnswer {
     Pong(Vec<GroupId>),
     /// The call could not be read.
     Unreadable,
+    /// To [`MemberCall::Replica`].
+    Replica(Result<ReplicaAnswer, GroupError>),
 }
 
 struct Inner {
     member: MemberId,
     peers: Vec<MemberId>,
     transport: Arc<dyn Transport>,
-    groups: OnceLock<BTreeMap<GroupId, Group>>,
+    groups: RwLock<BTreeMap<GroupId, Group>>,
+    /// Of the placement, the version that this member's groups are started and stopped by.
+    carried: AtomicU64,
     meta: OnceLock<MetaGroup>,
     /// How long a group may be without leader before callers are told, in total.
     patience: Duration,
     map: MapWatch,
+    places: PlacesWatch,
+    far: Far,
     instruments: Instruments,
 }
 
@@ -110,17 +124,41 @@ impl Router {
         transport: Arc<dyn Transport>,
         patience: Duration,
         map: MapWatch,
+        places: PlacesWatch,
         instruments: Instruments,
     ) -> Self {
-        let (groups, meta) = (OnceLock::new(), OnceLock::new());
-        Self { inner: Arc::new(Inner { member, peers, transport, groups, meta, patience, map, instruments }) }
+        let (groups, meta, carried, far) =
+            (RwLock::default(), OnceLock::new(), AtomicU64::new(0), Far::default());
+        let inner = Inner {
+            member,
+            peers,
+            transport,
+            groups,
+            carried,
+            meta,
+            patience,
+            map,
+            places,
+            far,
+            instruments,
+        };
+        Self { inner: Arc::new(inner) }
     }
 
-    /// Hands over the groups, once.
-    pub fn install(&self, groups: BTreeMap<GroupId, Group>, meta: MetaGroup) {
+    /// Hands over the meta group, once.
+    pub fn install(&self, meta: MetaGroup) {
         // A second hand-over would be a defect of the start; the first one stays.
-        let _ = self.inner.groups.set(groups);
         let _ = self.inner.meta.set(meta);
+    }
+
+    /// Hands over a lock group that this member carries from now on.
+    pub fn add_group(&self, group: Group) {
+        self.inner.groups.write().insert(group.id(), group);
+    }
+
+    /// This member does not carry a lock group any more.
+    pub fn remove_group(&self, id: GroupId) {
+        self.inner.groups.write().remove(&id);
     }
 
     /// This member.
@@ -134,13 +172,13 @@ impl Router {
     }
 
     /// The lock groups on this member.
-    pub fn groups(&self) -> impl Iterator<Item = &Group> {
-        self.inner.groups.get().into_iter().flat_map(BTreeMap::values)
+    pub fn groups(&self) -> Vec<Group> {
+        self.inner.groups.read().values().cloned().collect()
     }
 
     /// A lock group on this member.
-    pub fn group(&self, id: GroupId) -> Option<&Group> {
-        self.inner.groups.get()?.get(&id)
+    pub fn group(&self, id: GroupId) -> Option<Group> {
+        self.inner.groups.read().get(&id).cloned()
     }
 
     /// The meta group on this member.
@@ -257,11 +295,12 @@ impl Router {
 
     /// Since when this member has heard of no leader of a group.
     fn quiet_since(&self, group: GroupId) -> Option<Instant> {
-        let raft = match self.group(group) {
-            Some(group) => group.raft(),
-            None => self.meta()?.raft(),
+        let leadership = match self.group(group) {
+            Some(group) => group.raft().leadership(),
+            None => self.meta()?.raft().leadership(),
         };
-        raft.leadership().borrow().quiet_since
+        let now = leadership.borrow();
+        now.quiet_since
     }
 
     /// Waits until the group's leadership changes as this member sees it, but never long.
@@ -276,13 +315,16 @@ impl Router {
     }
 
     async fn call_once(&self, id: GroupId, call: GroupCall) -> GroupResult {
-        let group = self.group(id).ok_or(GroupError::NotLeader { leader: None })?;
+        let Some(group) = self.group(id) else { return Box::pin(self.call_far(id, call, None)).await };
         if group.leads().is_some() {
             return group.call(call).await;
         }
-        let Some(leader) = group.leader().filter(|leader| *leader != self.inner.member) else {
-            return Err(GroupError::NotLeader { leader: None });
-        };
+        let leader = group.leader().filter(|leader| *leader != self.inner.member);
+        if self.is_spread() {
+            // The replica here may be on its way in or out, and not hear of its leaders.
+            return Box::pin(self.call_far(id, call, leader)).await;
+        }
+        let leader = leader.ok_or(GroupError::NotLeader { leader: None })?;
         match self.ask(leader, &MemberCall::Group(id, call)).await? {
             MemberAnswer::Group(result) => result,
             other => Err(GroupError::Fatal(format!("member {leader} answered {other:?}"))),
@@ -351,13 +393,15 @@ impl Router {
                 MemberAnswer::Keepalive(self.keepalive_here(sessions.into()).await)
             }
             MemberCall::Ping => MemberAnswer::Pong(self.leads()),
+            MemberCall::Replica(id, call) => MemberAnswer::Replica(self.answer_replica(id, call).await),
         }
     }
 
     /// Groups this member leads, the meta group included.
     pub fn leads(&self) -> Vec<GroupId> {
         let meta = self.meta().filter(|meta| meta.leads()).map(|_| GroupId::META);
-        meta.into_iter().chain(self.groups().filter(|group| group.leads().is_some()).map(Group::id)).collect()
+        let led = self.groups().into_iter().filter(|group| group.leads().is_some());
+        meta.into_iter().chain(led.map(|group| group.id())).collect()
     }
 
     /// Renews sessions in all groups that this member leads.
@@ -365,7 +409,7 @@ impl Router {
         &self,
         sessions: Arc<[SessionId]>,
     ) -> Vec<(GroupId, Result<Vec<Renewal>, GroupError>)> {
-        let led = self.groups().filter(|group| group.leads().is_some());
+        let led = self.groups().into_iter().filter(|group| group.leads().is_some());
         let renewals = led.map(|group| {
             let sessions = sessions.clone();
             async move { (group.id(), group.keepalive(sessions).await) }

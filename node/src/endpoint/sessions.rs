@@ -65,10 +65,14 @@ impl Endpoint {
         Ok(KeepaliveAck { groups: follow_moves(ack.groups, &noted).map_err(ApiError::no_leader)?, ..ack })
     }
 
-    /// The ownership epochs of the groups, as this member's replicas have them.
+    /// Ownership epochs that were in force in the groups before now: as this member's replicas have them, and where it has none,
+    /// as the group has answered before.
     fn ownership_epochs(&self) -> BTreeMap<GroupId, MapEpoch> {
-        let groups = self.parts.router.groups();
-        groups.map(|group| (group.id(), group.locks(LockTable::ownership_epoch))).collect()
+        let mut epochs = self.parts.router.far_epochs();
+        for group in self.parts.router.groups() {
+            epochs.insert(group.id(), group.locks(LockTable::ownership_epoch));
+        }
+        epochs
     }
 
     /// Renews sessions as [`Self::keepalive`] does, but answers group by group also where the home does not answer: the
@@ -124,7 +128,7 @@ impl Endpoint {
     /// All sessions, by home group.
     pub async fn sessions(&self) -> Answer<SessionPage> {
         let mut page = SessionPage::default();
-        let groups: Vec<GroupId> = self.parts.router.groups().map(crate::group::Group::id).collect();
+        let groups = self.parts.router.all_groups();
         let asked = groups.iter().map(|group| self.parts.router.call(*group, GroupCall::Sessions));
         for (group, answer) in groups.iter().zip(futures::future::join_all(asked).await) {
             match answer {

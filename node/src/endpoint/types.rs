@@ -1,6 +1,7 @@
 //! What endpoints are asked and answer, before it becomes JSON or protobuf.
 
 pub mod claims;
+pub mod cluster;
 pub mod planner;
 
 use bytes::Bytes;
@@ -12,8 +13,6 @@ use holdfast_locktable::{
 };
 use holdfast_partitioner::{GroupId, MapEpoch};
 use serde::{Deserialize, Serialize};
-
-use crate::raft::types::MemberId;
 
 /// Shortest TTL of a session in milliseconds.
 pub const MIN_TTL_MS: u64 = 1_000;
@@ -271,76 +270,6 @@ pub struct WatchRequest {
     pub exact: bool,
     /// Where to start: absent for "from now on", else a cursor or (where one group owns the prefix) a plain revision.
     pub from: Option<String>,
-}
-
-/// One member of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberView {
-    /// Its id.
-    pub id: MemberId,
-    /// Base URL of its HTTP listener.
-    pub http: String,
-    /// URL of its gRPC listener.
-    pub grpc: String,
-    /// Address of its peer listener.
-    pub peer: String,
-    /// Whether it is the one that answers.
-    pub this: bool,
-    /// Whether the answering member heard from it within the last election timeout.
-    pub reachable: bool,
-    /// Groups it leads, as the answering member knows.
-    pub leads: Vec<GroupId>,
-}
-
-/// One Raft group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupView {
-    /// Its number; 0 is the meta group.
-    pub group: GroupId,
-    /// Its leader, as the answering member knows.
-    pub leader: Option<MemberId>,
-    /// Its term.
-    pub term: u64,
-    /// Last index in the answering member's log.
-    pub last_log_index: u64,
-    /// Last committed index that the answering member knows.
-    pub committed_index: u64,
-    /// Last applied index of the answering member.
-    pub applied_index: u64,
-    /// The group's revision on the answering member; 0 for the meta group.
-    pub revision: Revision,
-    /// Its voters; with the last index they have stored, where the answering member leads.
-    pub voters: Vec<VoterView>,
-    /// Locks held.
-    pub held: u64,
-    /// Waiters.
-    pub waiting: u64,
-    /// Sessions known.
-    pub sessions: u64,
-}
-
-/// One voter of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VoterView {
-    /// The member.
-    pub member: MemberId,
-    /// Last index it has stored on disk; known to the leader only.
-    pub matched_index: Option<u64>,
-}
-
-/// What a member says of itself and its cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StatusView {
-    /// The cluster's name.
-    pub cluster: String,
-    /// The answering member.
-    pub member: MemberId,
-    /// Version of its program.
-    pub version: String,
-    /// Epoch of the partition map it knows.
-    pub map_epoch: MapEpoch,
-    /// Its groups.
-    pub groups: Vec<GroupView>,
 }
 
 /// One snapshot in the snapshot store.

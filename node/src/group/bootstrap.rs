@@ -11,7 +11,7 @@ use holdfast_partitioner::{GroupId, PartitionMap};
 use super::Group;
 use crate::{
     endpoint::MapWatch,
-    meta::group::MetaGroup,
+    meta::{group::MetaGroup, placement::Placement},
     raft::{group::RaftGroup, types::MemberId},
 };
 
@@ -29,9 +29,8 @@ pub fn first_leader(group: GroupId, members: &[MemberId]) -> Option<MemberId> {
 
 /// Gives a fresh group its voters. The member that should lead it first begins; the others follow later, in case it is
 /// not there.
-pub async fn begin(raft: RaftGroup, voters: BTreeMap<MemberId, String>) {
-    let members: Vec<MemberId> = voters.keys().copied().collect();
-    if first_leader(raft.id(), &members) != Some(raft.member()) {
+pub async fn begin(raft: RaftGroup, voters: BTreeMap<MemberId, String>, first: Option<MemberId>) {
+    if first != Some(raft.member()) {
         let mut leadership = raft.leadership();
         let led = leadership.wait_for(|now| now.leader.is_some());
         if tokio::time::timeout(HEAD_START, led).await.is_ok() {
@@ -43,14 +42,15 @@ pub async fn begin(raft: RaftGroup, voters: BTreeMap<MemberId, String>) {
     }
 }
 
-/// Sets the first partition map whenever this member leads a meta group without one.
-pub async fn provide_map(meta: MetaGroup, lock_groups: Vec<GroupId>) {
+/// Sets the first partition map whenever this member leads a meta group without one; before it the first placement, where
+/// there is to be one.
+pub async fn provide_map(meta: MetaGroup, lock_groups: Vec<GroupId>, placement: Option<Placement>) {
     let mut leadership = meta.raft().leadership();
     while meta.map().is_none() {
         if meta.leads() {
             match PartitionMap::initial(&lock_groups) {
                 Ok(map) => {
-                    if let Err(error) = meta.init_map(map).await {
+                    if let Err(error) = meta.begin_with(placement.clone(), map).await {
                         tracing::debug!(%error, "the first partition map was not set");
                     }
                 }

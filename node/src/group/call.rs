@@ -16,11 +16,12 @@ use super::{
     claims::{ClaimAnswer, ClaimCall},
     load::Measured,
     locate::Found,
+    members::MembersCall,
     moves::{MoveAnswer, MoveCall},
     proposer::GroupError,
 };
 use crate::{
-    endpoint::types::{AcquireRequest, GroupView, LockDetail, LockView, SessionInfo, SnapshotView},
+    endpoint::types::{AcquireRequest, LockDetail, LockView, SessionInfo, SnapshotView, cluster::GroupView},
     watch::{holds::Hold, told::AttemptId},
 };
 
@@ -134,6 +135,8 @@ pub enum GroupCall {
     Claim(ClaimCall),
     /// What the group's names cost.
     Load,
+    /// A verb about who is in the group.
+    Members(MembersCall),
 }
 
 /// What a verb answers.
@@ -223,7 +226,8 @@ impl GroupCall {
             | Self::TakeSnapshot
             | Self::Move(_)
             | Self::Claim(_)
-            | Self::Load => None,
+            | Self::Load
+            | Self::Members(_) => None,
         }
     }
 }

@@ -3,8 +3,8 @@
 //! - [`call`]: the verbs, as they travel between members. `admission`: which of them are refused while there is too much to do.
 //! - [`proposer`]: commands into the log. [`acquire`]: waiting for a lock. `cancel`: ending that. [`keepalive`]: renewing sessions.
 //!   [`claims`]: partitions that sessions share.
-//! - [`moves`]: giving a range away and taking one in.
-//! - [`read`]: lists and details. [`locate`]: whether holds stand here.
+//! - [`moves`]: giving a range away and taking one in. [`members`]: who is in the group.
+//! - [`read`]: lists and details. [`locate`]: whether holds stand here. [`watching`]: what watches hear.
 //! - [`figures`]: what is measured. [`load`]: what names cost. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
 //!
@@ -21,6 +21,7 @@ pub mod figures;
 pub mod keepalive;
 pub mod load;
 pub mod locate;
+pub mod members;
 pub mod moves;
 pub mod observer;
 pub mod proposer;
@@ -28,6 +29,7 @@ pub mod read;
 pub mod sink;
 pub mod snapshots;
 pub mod steward;
+pub mod watching;
 
 use std::{
     fmt,
@@ -54,6 +56,7 @@ use self::{
     proposer::{GroupError, Proposer},
 };
 use crate::{
+    actors::Retire,
     clock::Clock,
     lease::LeaseManager,
     raft::{group::RaftGroup, types::MemberId},
@@ -191,6 +194,8 @@ impl Group {
             GroupCall::TakeSnapshot => self.take_snapshot().await,
             GroupCall::Move(call) => self.move_call(call).await,
             GroupCall::Claim(call) => self.claim_call(call).await,
+            // Rare and large: it would be part of every other call's future.
+            GroupCall::Members(call) => Box::pin(self.members_call(call)).await,
             GroupCall::OpenSession { .. } => {
                 self.admit()?;
                 self.write(call).await
@@ -206,6 +211,15 @@ impl Group {
             | GroupCall::ForceRelease { .. }
             | GroupCall::Proclaim { .. } => self.write(call).await,
         }
+    }
+
+    /// Ends the group's actors, once its Raft half has ended here for good: who follows a hold looks for it elsewhere, who watches
+    /// is told to go on from where it is.
+    pub async fn retire(&self) {
+        let Parts { lease, fanout, snapshotter, .. } = &*self.parts;
+        // One that has ended already needs no telling.
+        let ended = tokio::join!(lease.send(Retire), fanout.send(Retire), snapshotter.send(Retire));
+        tracing::debug!(group = %self.id(), ?ended, "the group's actors have ended");
     }
 
     /// Verbs that are one command each.
@@ -268,6 +282,7 @@ fn command_of(call: &GroupCall) -> Option<Command> {
         | GroupCall::TakeSnapshot
         | GroupCall::Move(_)
         | GroupCall::Claim(_)
-        | GroupCall::Load => return None,
+        | GroupCall::Load
+        | GroupCall::Members(_) => return None,
     })
 }

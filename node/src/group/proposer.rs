@@ -114,6 +114,11 @@ impl Proposer {
         let _ = self.raft.set(raft);
     }
 
+    /// How long a proposal may take.
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// The group.
     pub fn group(&self) -> GroupId {
         self.group

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     endpoint::types::{
-        GroupView, HistoryView, HolderView, LockDetail, LockView, SessionInfo, SessionLock, VoterView,
-        WaiterView,
+        HistoryView, HolderView, LockDetail, LockView, SessionInfo, SessionLock, WaiterView,
+        cluster::{GroupView, VoterView},
     },
     lease::LeftMs,
     raft::status::{GroupStatus, VoterStatus},
@@ -124,7 +124,11 @@ pub fn group_view(group: GroupId, status: GroupStatus, revision: Revision, count
         committed_index: status.committed,
         applied_index: status.applied,
         revision,
+        replicas: Vec::new(),
         voters: status.voters.into_iter().map(voter).collect(),
+        learners: status.learners.into_iter().map(voter).collect(),
+        joint: status.joint,
+        members_index: status.members_since,
         held: counts.held,
         waiting: counts.waiting,
         sessions: counts.sessions,

@@ -11,8 +11,8 @@ use std::{
 };
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, ResponseFuture,
-    SpawnHandle, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult,
+    ResponseFuture, SpawnHandle, WrapFuture,
 };
 use holdfast_locktable::{
     command::Command,
@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 
 use self::state::{Action, Heard, Known, Leases, RETRY_MS};
 use crate::{
+    actors::Retire,
     clock::{Clock, Moment},
     group::{
         figures::GroupMetrics,
@@ -343,6 +344,14 @@ impl Handler<Promoted> for LeaseManager {
             ctx.cancel_future(handle);
         }
         self.rearm(ctx);
+    }
+}
+
+impl Handler<Retire> for LeaseManager {
+    type Result = ();
+
+    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 

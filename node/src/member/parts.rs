@@ -2,10 +2,15 @@
 //!
 //! Each group's actors exist before its Raft half, which tells them what it applies; the half is bound to them after.
 
-use std::{collections::BTreeMap, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroUsize,
+    sync::Arc,
+    time::Duration,
+};
 
 use holdfast_locktable::{ids::SessionId, table::LockTable};
-use holdfast_partitioner::{GroupId, PartitionMap, Registry, change::Groups};
+use holdfast_partitioner::{GroupId, PartitionMap, Registry};
 use tokio::sync::watch;
 
 use super::{
@@ -17,7 +22,14 @@ use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
     config::MemberConfig,
-    endpoint::{self, Endpoint, MapWatch, health::Health, hub::KeepaliveHub, router::Router},
+    endpoint::{
+        self, Endpoint, MapWatch,
+        health::Health,
+        holds::far::FarHolds,
+        hub::KeepaliveHub,
+        places::{PlacesTell, PlacesWatch},
+        router::Router,
+    },
     group::{
         Group, Outward, Parts,
         figures::{GroupMetrics, replica_figures},
@@ -51,6 +63,9 @@ use crate::{
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
 
+/// Most voters of the meta group where there are more members than replicas: more would make every change of the map slower.
+const META_VOTERS: usize = 5;
+
 /// Where the partition map is put for everybody to see.
 pub(super) type MapTell = watch::Sender<Option<Arc<PartitionMap>>>;
 
@@ -68,6 +83,7 @@ pub(super) struct Shared {
     pub(super) patience: Duration,
     pub(super) catalog: SnapshotCatalog,
     pub(super) strategies: Registry,
+    pub(super) places: PlacesWatch,
 }
 
 /// What opening a member gives beside the shared parts.
@@ -76,6 +92,7 @@ pub(super) struct Opened {
     pub(super) log_failures: watch::Receiver<Option<LogFailure>>,
     pub(super) service: PeerService,
     pub(super) map_tell: MapTell,
+    pub(super) places_tell: PlacesTell,
 }
 
 /// Opens everything that needs no group yet.
@@ -95,8 +112,10 @@ pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, Start
         transport.learn(entry.id, &entry.peer);
     }
     let (map_tell, map) = watch::channel(None);
+    let (places_tell, places) = PlacesTell::new(&config);
     let instruments = metrics.instruments.clone();
-    let router = Router::new(member, peers, transport.clone(), patience, map.clone(), instruments);
+    let router =
+        Router::new(member, peers, transport.clone(), patience, map.clone(), places.clone(), instruments);
     let heard = transport.heard().clone();
     let service = PeerService::new(cluster.clone(), member, Arc::new(router.clone()), heard);
     let catalog = SnapshotCatalog::new(snapshots, cluster);
@@ -114,14 +133,28 @@ pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, Start
         patience,
         catalog,
         strategies,
+        places,
     };
-    Ok(Opened { shared, log_failures, service, map_tell })
+    Ok(Opened { shared, log_failures, service, map_tell, places_tell })
 }
 
 impl Shared {
-    /// The voters of every group: all members.
-    pub(super) fn voters(&self) -> BTreeMap<MemberId, String> {
-        self.config.members.iter().map(|entry| (entry.id, entry.peer.clone())).collect()
+    /// Members with their peer addresses.
+    pub(super) fn addresses(
+        &self,
+        members: impl IntoIterator<Item = MemberId>,
+    ) -> BTreeMap<MemberId, String> {
+        let members: BTreeSet<MemberId> = members.into_iter().collect();
+        let entries = self.config.members.iter().filter(|entry| members.contains(&entry.id));
+        entries.map(|entry| (entry.id, entry.peer.clone())).collect()
+    }
+
+    /// The voters of the meta group: all members, but in a cluster of more members than replicas only the first few, and the
+    /// others follow it.
+    pub(super) fn meta_voters(&self) -> BTreeMap<MemberId, String> {
+        let members: BTreeSet<MemberId> = self.config.members.iter().map(|entry| entry.id).collect();
+        let most = if self.config.spreads() { META_VOTERS } else { usize::MAX };
+        self.addresses(members.into_iter().take(most))
     }
 
     async fn start_raft(
@@ -154,10 +187,21 @@ impl Shared {
             self.start_raft(GroupId::META, Machine::Meta { table: MetaTable::new(), sink }).await?;
         // The meta group's log is compacted as any other; its snapshots go to the store too.
         self.start_snapshotter(number, &raft)?;
-        let usable = (1..=u32::from(self.config.groups.lock_groups)).map(GroupId).collect();
-        let groups = Groups { usable, ..Groups::default() };
-        let plans = Plans { strategies: self.strategies.clone(), groups };
+        let plans = Plans { strategies: self.strategies.clone(), config: self.config.clone() };
         Ok(MetaGroup::new(raft, self.clock.clone(), plans))
+    }
+
+    /// Forgets what this member's disk has of a group that it does not carry, but for its vote.
+    pub(super) async fn forget_group(&self, id: GroupId) -> Result<(), StartError> {
+        let number = GroupNumber::new(id.0).map_err(StartError::of)?;
+        let (log, snapshots) = (self.disk.open_group(number).await?, self.disk.raft_snapshots(number));
+        if log.is_empty() && !snapshots.exist().await.map_err(StartError::of)? {
+            return Ok(());
+        }
+        tracing::info!(group = %id, "forgetting a group that this member does not carry any more");
+        // In this order: a log without its snapshots would look like a damaged one.
+        log.forget().await.map_err(StartError::of)?;
+        snapshots.forget().await.map_err(StartError::of)
     }
 
     /// Starts one lock group with its actors.
@@ -233,24 +277,29 @@ impl Shared {
     }
 
     /// Lets the gauges read the groups.
-    pub(super) fn feed_gauges(&self, groups: BTreeMap<GroupId, Group>, meta: MetaGroup) {
-        let snapshots = self.metrics.instruments.snapshot.clone();
+    pub(super) fn feed_gauges(&self, meta: MetaGroup) {
+        let (snapshots, router) = (self.metrics.instruments.snapshot.clone(), self.router.clone());
         self.metrics.instruments.read_figures_from(Arc::new(move || {
             let meta = replica_figures(GroupId::META, &meta.raft().status(), meta.leads(), None);
-            let all = groups.values().map(Group::figures).chain([meta]);
+            let groups = router.groups();
+            let all = groups.iter().map(Group::figures).chain([meta]);
             let all = all.map(|group| GroupFigures { snapshot: snapshots.newest(group.group), ..group });
             Figures { groups: all.collect() }
         }));
     }
 
     /// The verbs over all groups.
-    pub(super) fn endpoint(&self, log_failures: watch::Receiver<Option<LogFailure>>) -> Endpoint {
-        let groups = (0..=u32::from(self.config.groups.lock_groups)).map(GroupId).collect();
+    pub(super) fn endpoint(
+        &self,
+        log_failures: watch::Receiver<Option<LogFailure>>,
+        far_holds: FarHolds,
+    ) -> Endpoint {
         let (interval, router) = (self.timing.election_timeout_max, self.router.clone());
         Endpoint::new(endpoint::Parts {
             router: router.clone(),
             hub: KeepaliveHub::start(router.clone(), interval),
-            health: Health::start(router, groups, interval, self.patience),
+            far_holds,
+            health: Health::start(router, interval, self.patience),
             map: self.map.clone(),
             clock: self.clock.clone(),
             instruments: self.metrics.instruments.clone(),

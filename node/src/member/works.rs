@@ -3,26 +3,31 @@
 //! A member in production and one in a simulation differ in what these works stand on and in who carries messages to
 //! them, and in nothing else. Order of start and stop is all there is here.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use holdfast_partitioner::GroupId;
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     StartError,
+    carried::{Carried, Fatal, watch_fatal},
     ground::Ground,
     parts::{self, Opened, Shared},
 };
 use crate::{
     actors::ActorHost,
     config::MemberConfig,
-    endpoint::Endpoint,
-    group::{bootstrap, steward},
+    endpoint::{Endpoint, holds::far::FarHolds},
+    group::bootstrap,
     log::error::LogFailure,
-    meta::group::{MapSink, follow_map},
+    meta::{
+        group::{MapSink, follow_map},
+        placement::Placement,
+    },
     metrics::exporter::Metrics,
     moves::Mover,
     peer::PeerService,
+    place::Placer,
     planning::Planning,
     raft::group::RaftGroup,
 };
@@ -36,11 +41,9 @@ const STOP: Duration = Duration::from_secs(2);
 pub struct Works {
     endpoint: Endpoint,
     service: PeerService,
-    groups: Vec<RaftGroup>,
     tasks: JoinSet<()>,
     fatal: watch::Receiver<Option<String>>,
-    host: ActorHost,
-    metrics: Metrics,
+    shared: Arc<Shared>,
 }
 
 impl fmt::Debug for Works {
@@ -55,34 +58,44 @@ impl Works {
     /// # Errors
     /// A faulty configuration, or a log that cannot be opened.
     pub async fn start(config: MemberConfig, ground: Ground) -> Result<Self, StartError> {
-        let Opened { shared, log_failures, service, map_tell } = parts::open(config, ground)?;
+        let Opened { shared, log_failures, service, map_tell, places_tell } = parts::open(config, ground)?;
+        let shared = Arc::new(shared);
         let map_sink = Arc::new(MapSink::default());
         let meta = shared.start_meta(map_sink.clone()).await?;
-        let mut groups = BTreeMap::new();
+        let (tell_fatal, fatal) = watch::channel(None);
+        let mut carried = Carried::new(shared.clone(), service.clone(), tell_fatal.clone());
+        places_tell.tell(meta.placement(), meta.map().is_some());
+        let placement = shared.router.placement();
         let mut tasks = JoinSet::new();
-        for id in lock_groups(&shared.config) {
-            let (group, sink) = shared.start_group(id).await?;
-            service.add_group(group.raft().clone());
-            tasks.spawn(steward::follow_leadership(group.clone(), sink));
-            tasks.spawn(bootstrap::take_ranges(group.clone(), shared.map.clone()));
-            groups.insert(id, group);
+        if let Some(placement) = placement {
+            carried.follow_once(&placement).await?;
         }
         service.add_group(meta.raft().clone());
-        shared.router.install(groups.clone(), meta.clone());
-        tasks.spawn(follow_map(meta.clone(), map_tell, map_sink.stale()));
+        shared.router.install(meta.clone());
+        tasks.spawn(carried.follow());
+        tasks.spawn(follow_map(meta.clone(), map_tell, places_tell, map_sink.stale()));
         tasks.spawn(Mover::new(meta.clone(), shared.router.clone()).run(map_sink.begun()));
         tasks.spawn(Planning::new(meta.clone(), shared.router.clone()).run());
-        tasks.spawn(bootstrap::provide_map(meta.clone(), lock_groups(&shared.config).collect()));
-        let rafts: Vec<RaftGroup> =
-            groups.values().map(|group| group.raft().clone()).chain([meta.raft().clone()]).collect();
-        for raft in &rafts {
-            tasks.spawn(bootstrap::begin(raft.clone(), shared.voters()));
+        let placer = Placer::new(meta.clone(), shared.router.clone(), shared.config.clone());
+        tasks.spawn(placer.run(map_sink.placed()));
+        let lock_groups: Vec<GroupId> = lock_groups(&shared.config).collect();
+        tasks.spawn(bootstrap::provide_map(
+            meta.clone(),
+            lock_groups.clone(),
+            first_placement(&shared, &lock_groups),
+        ));
+        let voters = shared.meta_voters();
+        if voters.contains_key(&meta.raft().member()) {
+            let first = voters.keys().next().copied();
+            tasks.spawn(bootstrap::begin(meta.raft().clone(), voters, first));
         }
-        shared.feed_gauges(groups, meta);
-        let endpoint = shared.endpoint(log_failures.clone());
-        let fatal = watch_fatal(&rafts, log_failures, &mut tasks);
-        let Shared { host, metrics, .. } = shared;
-        Ok(Self { endpoint, service, groups: rafts, tasks, fatal, host, metrics })
+        tasks.spawn(watch_fatal(meta.raft().clone(), tell_fatal.clone()));
+        tasks.spawn(watch_log(log_failures.clone(), tell_fatal));
+        shared.feed_gauges(meta);
+        let (far_holds, far_queue) = FarHolds::new();
+        let endpoint = shared.endpoint(log_failures, far_holds);
+        tasks.spawn(endpoint.clone().follow_far_holds(far_queue));
+        Ok(Self { endpoint, service, tasks, fatal, shared })
     }
 
     /// The verbs of this member.
@@ -97,12 +110,12 @@ impl Works {
 
     /// What it measures with.
     pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.shared.metrics
     }
 
     /// Where its actors run.
     pub(super) fn host(&self) -> &ActorHost {
-        &self.host
+        &self.shared.host
     }
 
     /// Resolves when the member cannot go on, with the reason; then the process must end, and may start again.
@@ -117,12 +130,15 @@ impl Works {
 
     /// Hands on what it leads and stops the groups. Bounded in time; what is in the log stays.
     pub async fn stop(&mut self) {
-        let handed = futures::future::join_all(self.groups.iter().map(hand_on));
+        let router = &self.shared.router;
+        let locks = router.groups().into_iter().map(|group| group.raft().clone());
+        let groups: Vec<RaftGroup> = locks.chain(router.meta().map(|meta| meta.raft().clone())).collect();
+        let handed = futures::future::join_all(groups.iter().map(hand_on));
         if tokio::time::timeout(STOP, handed).await.is_err() {
             tracing::info!("leadership was not handed on in time; the others elect");
         }
         self.tasks.shutdown().await;
-        let stopped = futures::future::join_all(self.groups.iter().map(RaftGroup::shutdown));
+        let stopped = futures::future::join_all(groups.iter().map(RaftGroup::shutdown));
         if tokio::time::timeout(STOP, stopped).await.is_err() {
             tracing::warn!("a group did not stop in time");
         }
@@ -146,25 +162,16 @@ fn lock_groups(config: &MemberConfig) -> impl Iterator<Item = GroupId> + use<> {
     (1..=u32::from(config.groups.lock_groups)).map(GroupId)
 }
 
-/// Turns true trouble of any part into one reason to stop.
-fn watch_fatal(
-    rafts: &[RaftGroup],
-    mut log: watch::Receiver<Option<LogFailure>>,
-    tasks: &mut JoinSet<()>,
-) -> watch::Receiver<Option<String>> {
-    let (tell, fatal) = watch::channel(None);
-    for raft in rafts {
-        let (mut group, tell) = (raft.fatal(), tell.clone());
-        tasks.spawn(async move {
-            if let Ok(reason) = group.wait_for(Option::is_some).await {
-                tell.send_replace(reason.as_ref().map(ToString::to_string));
-            }
-        });
+/// The first placement of a fresh cluster, where it has more members than replicas.
+fn first_placement(shared: &Shared, lock_groups: &[GroupId]) -> Option<Placement> {
+    let config = &shared.config;
+    let members = config.members.iter().map(|entry| entry.id).collect();
+    config.spreads().then(|| Placement::spread(&members, lock_groups, config.replicas()))
+}
+
+/// Turns true trouble of the disk into a reason to stop.
+async fn watch_log(mut log: watch::Receiver<Option<LogFailure>>, tell: Fatal) {
+    if let Ok(reason) = log.wait_for(Option::is_some).await {
+        tell.send_replace(reason.as_ref().map(ToString::to_string));
     }
-    tasks.spawn(async move {
-        if let Ok(reason) = log.wait_for(Option::is_some).await {
-            tell.send_replace(reason.as_ref().map(ToString::to_string));
-        }
-    });
-    fatal
 }

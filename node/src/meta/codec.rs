@@ -1,12 +1,16 @@
 //! How commands and the state of the meta group stand in logs and snapshots: a version byte, for the state also a
 //! checksum, then postcard. Equal states have equal bytes. In format 1 the checksum of a state does not cover the version
 //! byte; from format 2 on it does, as the last byte, so that a newer state is told from a damaged version byte. What a format
-//! has more than the one before it stands last: the changes of the map in format 2, the planner's policy in format 3.
+//! has more than the one before it stands last: the changes of the map in format 2, the planner's policy and the placement
+//! in format 3.
 
 use holdfast_partitioner::planner::Policy;
 use serde::Serialize;
 
-use super::{changes::Changes, command::MetaCommand, table::MetaTable};
+use super::{changes::Changes, command::MetaCommand, placement::Placement, table::MetaTable};
+
+/// What format 3 has more than format 2.
+type SinceSecond = (Option<Policy>, Option<Placement>);
 
 /// Version of the command encoding, its first byte.
 const COMMAND_FORMAT: u8 = 1;
@@ -110,8 +114,8 @@ impl MetaTable {
         let (found, stored) = (*format, u32::from_le_bytes(*sum));
         if stored == checksum(found, content) {
             return match found {
-                1 => exactly(what, &with(&(Changes::default(), None::<Policy>), content)?),
-                2 => exactly(what, &with(&None::<Policy>, content)?),
+                1 => exactly(what, &with(&(Changes::default(), SinceSecond::default()), content)?),
+                2 => exactly(what, &with(&SinceSecond::default(), content)?),
                 TABLE_FORMAT => exactly(what, content),
                 _ if found > TABLE_FORMAT => {
                     Err(MetaDecodeError::Format { what, found, known: TABLE_FORMAT })
@@ -159,7 +163,10 @@ mod tests {
     use holdfast_partitioner::{GroupId, PartitionMap};
 
     use super::*;
-    use crate::meta::command::{AuditRecord, MemberRecord};
+    use crate::meta::{
+        command::{AuditRecord, MemberRecord},
+        placement::PlaceCommand,
+    };
 
     fn record() -> MetaCommand {
         MetaCommand::Record(AuditRecord {
@@ -180,9 +187,14 @@ mod tests {
         MetaCommand::InitMap { map: PartitionMap::initial(&[GroupId(1), GroupId(2)]).unwrap() }
     }
 
+    fn place() -> MetaCommand {
+        let members = [1, 2, 3, 4].into();
+        MetaCommand::Place(PlaceCommand::Begin(Placement::spread(&members, &[GroupId(1)], 3)))
+    }
+
     fn table() -> MetaTable {
         let mut table = MetaTable::new();
-        for command in [record(), member(), init()] {
+        for command in [record(), member(), init(), place()] {
             table.apply(command).result.unwrap();
         }
         table
@@ -200,7 +212,7 @@ mod tests {
         let first = b"\x00\x01\x03\x03\x01h\x01g\x01p\x01\x01\x07\x01a\x01b\x01c\x01d\x01e";
         assert_eq!(bytes[0], 3);
         let second = [first.as_slice(), b"\0\0\0\0"].concat();
-        assert_eq!(bytes[5..], [second.as_slice(), b"\0"].concat());
+        assert_eq!(bytes[5..], [second.as_slice(), b"\0\0"].concat());
         let stored = [[1].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
         assert_eq!(MetaTable::decode(&stored).as_ref(), Ok(&small), "format 1 is read");
         let sum = crc32fast::hash(&[second.as_slice(), &[2]].concat());
@@ -210,7 +222,7 @@ mod tests {
 
     #[test]
     fn commands_and_states_survive_the_round_trip() {
-        for command in [record(), member(), init()] {
+        for command in [record(), member(), init(), place()] {
             let bytes = encode_command(&command).unwrap();
             assert_eq!(decode_command(&bytes).unwrap(), command);
         }

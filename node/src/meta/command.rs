@@ -5,7 +5,10 @@ use holdfast_locktable::{codec::Digest, ids::MoveNumber};
 use holdfast_partitioner::{MapEpoch, PartitionMap, planner::PolicyEdit};
 use serde::{Deserialize, Serialize};
 
-use super::changes::NewChange;
+use super::{
+    changes::NewChange,
+    placement::{PlaceCommand, PlaceRefusal, Placed},
+};
 use crate::raft::types::MemberId;
 
 /// What can be asked of the meta group.
@@ -70,6 +73,8 @@ pub enum MetaCommand {
     },
     /// Changes when the planner acts.
     EditPolicy(PolicyEdit),
+    /// Changes which members carry which groups.
+    Place(PlaceCommand),
 }
 
 /// One act of an operator.
@@ -132,6 +137,8 @@ pub enum MetaOutcome {
     },
     /// Done, now or before.
     Done,
+    /// The placement is set.
+    Placed(Placed),
 }
 
 /// A command that was refused; nothing has changed.
@@ -193,4 +200,7 @@ pub enum MetaRejection {
         /// How.
         why: String,
     },
+    /// Of the placement.
+    #[error(transparent)]
+    Place(PlaceRefusal),
 }

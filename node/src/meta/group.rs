@@ -25,10 +25,16 @@ use super::{
     AuditRecord, MetaApplied, MetaCommand, MetaOutcome,
     changes::{NewChange, Past, UnderWay},
     encode_command,
+    placement::{PlaceCommand, Placed, Placement},
+    places::{Doings, PlaceAsk, PlacementNow},
 };
 use crate::{
     clock::Clock,
-    endpoint::types::{AuditEntry, GroupView},
+    config::MemberConfig,
+    endpoint::{
+        places::PlacesTell,
+        types::{AuditEntry, cluster::GroupView},
+    },
     group::{proposer::GroupError, read::group_view},
     raft::{
         group::RaftGroup,
@@ -84,6 +90,8 @@ pub enum MetaCall {
     Planner,
     /// Change when the planner acts.
     EditPolicy(PolicyEdit),
+    /// A verb about which members carry which groups.
+    Place(PlaceAsk),
 }
 
 /// What a verb answers.
@@ -106,6 +114,10 @@ pub enum MetaAnswer {
     Changes(Box<ChangesNow>),
     /// The planner's policy, and its last look.
     Planner(Box<PlannerNow>),
+    /// The placement.
+    Placement(Box<PlacementNow>),
+    /// New lock groups.
+    GroupsAdded(Vec<GroupId>),
 }
 
 /// The changes of the map as the leader of the meta group knows them.
@@ -149,6 +161,7 @@ pub struct MetaGroup {
     clock: Clock,
     plans: Arc<Plans>,
     looked: Arc<Mutex<Option<Looked>>>,
+    doings: Doings,
 }
 
 /// A look, when and as which leader it was taken.
@@ -164,14 +177,33 @@ struct Looked {
 pub struct Plans {
     /// Its strategies.
     pub strategies: Registry,
-    /// The lock groups there are.
-    pub groups: Groups,
+    /// What it was told at its start: the lock groups and members of a cluster without a placement.
+    pub config: Arc<MemberConfig>,
+}
+
+impl Plans {
+    /// The placement of a cluster that has none.
+    pub fn everywhere(&self) -> Placement {
+        let members = self.config.members.iter().map(|entry| entry.id).collect();
+        let groups: Vec<GroupId> = (1..=u32::from(self.config.groups.lock_groups)).map(GroupId).collect();
+        Placement::everywhere(&members, &groups, self.config.replicas())
+    }
 }
 
 impl MetaGroup {
     /// The meta group of a member.
     pub fn new(raft: RaftGroup, clock: Clock, plans: Plans) -> Self {
-        Self { raft, clock, plans: Arc::new(plans), looked: Arc::default() }
+        Self { raft, clock, plans: Arc::new(plans), looked: Arc::default(), doings: Doings::default() }
+    }
+
+    /// What goes on with groups.
+    pub(super) fn doings(&self) -> &Doings {
+        &self.doings
+    }
+
+    /// The placement, also of a cluster that has none: there every group is on every member.
+    pub(super) fn placement_or_everywhere(&self) -> Placement {
+        self.placement().unwrap_or_else(|| self.plans.everywhere())
     }
 
     /// Its Raft half.
@@ -239,6 +271,7 @@ impl MetaGroup {
                 self.ask(MetaCommand::EditPolicy(edit)).await?;
                 Ok(MetaAnswer::Done)
             }
+            MetaCall::Place(ask) => Box::pin(self.place_ask(ask)).await,
         }
     }
 
@@ -248,11 +281,16 @@ impl MetaGroup {
         confirmed.map_err(|error| GroupError::NotLeader { leader: error.leader })
     }
 
+    /// The lock groups that a change of the map may use.
+    pub fn lock_groups(&self) -> Groups {
+        Groups { usable: self.placement_or_everywhere().groups.into_keys().collect(), ..Groups::default() }
+    }
+
     /// What a request comes to, by the map of this replica.
     fn plan(&self, request: &Request) -> Result<Change, GroupError> {
         let map = self.map().ok_or(GroupError::NotLeader { leader: None })?;
-        let Plans { strategies, groups } = &*self.plans;
-        let given = Given { map: &map, groups, registry: strategies, names: &[] };
+        let groups = self.lock_groups();
+        let given = Given { map: &map, groups: &groups, registry: &self.plans.strategies, names: &[] };
         change(&given, request).map_err(|error| GroupError::Refused { why: error.to_string() })
     }
 
@@ -328,8 +366,39 @@ impl MetaGroup {
         self.clock.wall_ms()
     }
 
+    /// Which members carry which groups, as this member's replica has it; none where every member carries every group.
+    pub fn placement(&self) -> Option<Placement> {
+        self.raft.with_meta(|meta, _| meta.placement().cloned()).flatten()
+    }
+
+    /// Changes the placement.
+    pub async fn place(&self, command: PlaceCommand) -> Result<Placed, GroupError> {
+        match self.ask(MetaCommand::Place(command)).await? {
+            MetaOutcome::Placed(placed) => Ok(placed),
+            other => Err(GroupError::Fatal(format!("a change of the placement was answered with {other:?}"))),
+        }
+    }
+
+    /// Sets the first placement and the first partition map, where there are none.
+    pub async fn begin_with(
+        &self,
+        placement: Option<Placement>,
+        map: PartitionMap,
+    ) -> Result<(), GroupError> {
+        if let Some(placement) = placement
+            && self.placement().is_none()
+        {
+            // One that is there already is what was wanted.
+            match self.place(PlaceCommand::Begin(placement)).await {
+                Ok(_) | Err(GroupError::Conflict { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.init_map(map).await
+    }
+
     /// Sets the first partition map, where there is none.
-    pub async fn init_map(&self, map: PartitionMap) -> Result<(), GroupError> {
+    async fn init_map(&self, map: PartitionMap) -> Result<(), GroupError> {
         match self.ask(MetaCommand::InitMap { map }).await {
             // A map that is there already is what was wanted.
             Ok(_) | Err(GroupError::Conflict { .. }) => Ok(()),
@@ -371,12 +440,18 @@ impl MetaGroup {
 pub struct MapSink {
     stale: Arc<Notify>,
     begun: Arc<Notify>,
+    placed: Arc<Notify>,
 }
 
 impl MapSink {
     /// Notified when the map may have changed.
     pub fn stale(&self) -> Arc<Notify> {
         self.stale.clone()
+    }
+
+    /// Notified when the placement may have changed.
+    pub fn placed(&self) -> Arc<Notify> {
+        self.placed.clone()
     }
 
     /// Notified when a change of the map may have begun.
@@ -387,10 +462,16 @@ impl MapSink {
 
 impl ApplySink<MetaApplied> for MapSink {
     fn applied(&self, batch: Vec<(Position, MetaApplied)>) {
-        let changed =
-            |(_, applied): &(Position, MetaApplied)| matches!(applied.result, Ok(MetaOutcome::MapSet { .. }));
+        let changed = |(_, applied): &(Position, MetaApplied)| {
+            matches!(applied.result, Ok(MetaOutcome::MapSet { .. } | MetaOutcome::Placed(_)))
+        };
         if batch.iter().any(changed) {
             self.stale.notify_one();
+        }
+        let placed =
+            |(_, applied): &(Position, MetaApplied)| matches!(applied.result, Ok(MetaOutcome::Placed(_)));
+        if batch.iter().any(placed) {
+            self.placed.notify_one();
         }
         let begun = |(_, applied): &(Position, MetaApplied)| {
             matches!(applied.result, Ok(MetaOutcome::ChangeBegun { .. }))
@@ -403,13 +484,22 @@ impl ApplySink<MetaApplied> for MapSink {
     fn restored(&self) {
         self.stale.notify_one();
         self.begun.notify_one();
+        self.placed.notify_one();
     }
 }
 
-/// Copies the replica's map to where everybody looks, whenever it may have changed.
-pub async fn follow_map(group: MetaGroup, map: watch::Sender<Option<Arc<PartitionMap>>>, stale: Arc<Notify>) {
+/// Copies the replica's map and placement to where everybody looks, whenever they may have changed.
+pub async fn follow_map(
+    group: MetaGroup,
+    map: watch::Sender<Option<Arc<PartitionMap>>>,
+    places: PlacesTell,
+    stale: Arc<Notify>,
+) {
     loop {
-        if let Some(now) = group.map() {
+        // Who sees the map sees the placement that was before it.
+        let (now, placement) = (group.map(), group.placement());
+        places.tell(placement, now.is_some());
+        if let Some(now) = now {
             map.send_replace(Some(Arc::new(now)));
         }
         stale.notified().await;

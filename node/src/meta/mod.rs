@@ -1,10 +1,13 @@
-//! The replicated state of the meta group: the partition map and its changes, who the members are, and the audit log.
+//! The replicated state of the meta group: the partition map and its changes, which members carry which groups, who the
+//! members are, and the audit log.
 //!
 //! Pure: commands go in, outcomes come out. It knows no clock, no disk and no network, and nothing of Raft.
 
 pub mod changes;
 pub mod command;
 pub mod group;
+pub mod placement;
+pub mod places;
 pub mod table;
 
 mod codec;

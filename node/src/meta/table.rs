@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     changes::Changes,
     command::{AuditRecord, MemberRecord, MetaCommand, MetaOutcome, MetaRejection},
+    placement::Placement,
 };
 use crate::raft::types::MemberId;
 
@@ -29,6 +30,8 @@ pub struct MetaTable {
     changes: Changes,
     /// When the planner acts, once somebody has said so. Not in format 2.
     policy: Option<Policy>,
+    /// Not in formats 1 and 2. A cluster without one has every group on every member.
+    placement: Option<Placement>,
 }
 
 /// Everything that applying one entry gives.
@@ -75,6 +78,10 @@ impl MetaTable {
             }
             MetaCommand::StopChange { change, why, at_ms } => self.changes.stop(change, &why, at_ms),
             MetaCommand::EditPolicy(edit) => self.edit_policy(&edit),
+            MetaCommand::Place(command) => {
+                let placed = Placement::apply(&mut self.placement, command);
+                placed.map(MetaOutcome::Placed).map_err(MetaRejection::Place)
+            }
         };
         MetaApplied { result }
     }
@@ -95,6 +102,12 @@ impl MetaTable {
     #[must_use]
     pub const fn changes(&self) -> &Changes {
         &self.changes
+    }
+
+    /// Which members carry which groups; none where every member carries every group.
+    #[must_use]
+    pub const fn placement(&self) -> Option<&Placement> {
+        self.placement.as_ref()
     }
 
     /// The partition map, once there is one.

@@ -12,6 +12,7 @@ pub mod confirm;
 pub mod fault;
 pub mod group;
 pub mod leadership;
+pub mod membership;
 pub mod observe;
 pub mod propose;
 pub mod sink;

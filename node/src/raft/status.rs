@@ -22,8 +22,14 @@ pub struct GroupStatus {
     pub snapshot: Option<u64>,
     /// Index of the last entry removed from the log.
     pub purged: Option<u64>,
-    /// The voters by id.
+    /// The voters by id; those of both configurations while one replaces the other.
     pub voters: Vec<VoterStatus>,
+    /// Those that are only sent the log, by id.
+    pub learners: Vec<VoterStatus>,
+    /// Whether one set of voters is just replacing another.
+    pub joint: bool,
+    /// Index of the entry that set the members; 0 before there is one.
+    pub members_since: u64,
     /// Milliseconds since a quorum last acknowledged this member as the leader; `None` where it does not lead.
     pub quorum_ack_age_ms: Option<u64>,
 }
@@ -40,14 +46,15 @@ pub struct VoterStatus {
 impl GroupStatus {
     /// `applied` is the state's own word, which is ahead of openraft's.
     pub(crate) fn of(metrics: &RaftMetrics<TypeConfig>, applied: Option<LogId>) -> Self {
-        let voters = metrics.membership_config.membership().voter_ids().map(|member| VoterStatus {
+        let membership = metrics.membership_config.membership();
+        let member = |member| VoterStatus {
             member,
             matched: metrics
                 .replication
                 .as_ref()
                 .and_then(|progress| progress.get(&member).copied().flatten())
                 .map(|id| id.index),
-        });
+        };
         #[allow(deprecated, reason = "its successor knows no leader that is its own quorum")]
         let quorum_ack_age_ms = metrics.millis_since_quorum_ack;
         Self {
@@ -58,7 +65,10 @@ impl GroupStatus {
             applied: applied.map_or(0, |id| id.index),
             snapshot: metrics.snapshot.map(|id| id.index),
             purged: metrics.purged.map(|id| id.index),
-            voters: voters.collect(),
+            voters: membership.voter_ids().map(member).collect(),
+            learners: membership.learner_ids().map(member).collect(),
+            joint: membership.get_joint_config().len() > 1,
+            members_since: metrics.membership_config.log_id().map_or(0, |id| id.index),
             quorum_ack_age_ms,
         }
     }

@@ -4,7 +4,9 @@
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture,
+};
 use holdfast_partitioner::GroupId;
 use tokio::{sync::oneshot, time::Instant};
 
@@ -17,6 +19,7 @@ use super::{
     source::{CaptureError, SnapshotSource},
 };
 use crate::{
+    actors::Retire,
     log::group_number::GroupNumber,
     metrics::{
         figures::SnapshotFigures,
@@ -252,6 +255,14 @@ impl Actor for Snapshotter {
         ctx.set_mailbox_capacity(MAILBOX);
         ctx.spawn(find_newest(self.options.clone()).into_actor(self));
         ctx.run_interval(TICK, |act, ctx| act.tick(ctx));
+    }
+}
+
+impl Handler<Retire> for Snapshotter {
+    type Result = ();
+
+    fn handle(&mut self, _: Retire, ctx: &mut Context<Self>) {
+        ctx.stop();
     }
 }
 

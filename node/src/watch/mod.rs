@@ -14,7 +14,9 @@ pub mod watchers;
 
 use std::sync::Arc;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture,
+};
 use holdfast_locktable::{
     command::{Cancel, CancelReason, Command, IfGranted, RequestId},
     event::{Event, Fact, WaitEnd},
@@ -32,6 +34,7 @@ use self::{
     watchers::{Audience, Filter, Watchers},
 };
 use crate::{
+    actors::Retire,
     clock::{Clock, Moment},
     group::proposer::{GroupError, Proposer},
 };
@@ -387,6 +390,16 @@ impl Handler<Restored> for WatchFanout {
     fn handle(&mut self, _: Restored, _: &mut Self::Context) {
         self.holds.restored();
         self.watchers.restored();
+    }
+}
+
+impl Handler<Retire> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
+        self.holds.restored();
+        self.watchers.restored();
+        ctx.stop();
     }
 }
 

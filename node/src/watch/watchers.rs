@@ -12,13 +12,14 @@ use holdfast_locktable::{
     ids::Revision,
     name::{Name, NameKind},
 };
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 /// Events that a watcher may fall behind. One that is slower loses its stream and resumes from its cursor.
 pub const WATCHER_QUEUE: usize = 1_024;
 
 /// Which names a watcher wants to hear of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Filter {
     /// Exactly this queue.
     Name(Name),

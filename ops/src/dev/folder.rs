@@ -18,16 +18,32 @@ use crate::{failure::Failure, say};
 /// Marks a folder as a local cluster's, and says of which shape.
 const MARKER: &str = "holdfast-dev.toml";
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Shape {
+/// What a local cluster is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shape {
     members: u16,
     groups: u16,
+    /// As many as members where it is absent: so it was before it could be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replicas: Option<u16>,
+}
+
+impl Shape {
+    /// So many members and lock groups, each group on so many members or on all where there are fewer.
+    pub(crate) fn new(members: u16, groups: u16, replicas: u16) -> Self {
+        Self { members, groups, replicas: Some(replicas).filter(|replicas| *replicas < members) }
+    }
+
+    fn replicas(&self) -> u16 {
+        self.replicas.unwrap_or(self.members)
+    }
 }
 
 /// The folder, locked for this process.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    shape: Shape,
     /// Held while the file is open.
     _lock: File,
     /// Removed at the end.
@@ -36,7 +52,7 @@ pub(crate) struct Folder {
 
 impl Folder {
     /// Opens the folder, creates it where it is missing, or makes a temporary one.
-    pub(crate) fn open(path: Option<&Path>, members: u16, groups: u16) -> Result<Self, Failure> {
+    pub(crate) fn open(path: Option<&Path>, shape: Shape) -> Result<Self, Failure> {
         let (path, temporary) = match path {
             Some(path) => {
                 fs::create_dir_all(path).map_err(|e| failed("create", path, &e))?;
@@ -48,8 +64,8 @@ impl Folder {
                 (made.path().to_owned(), Some(made))
             }
         };
-        let lock = claim(&path, &Shape { members, groups })?;
-        Ok(Self { path, _lock: lock, temporary })
+        let lock = claim(&path, &shape)?;
+        Ok(Self { path, shape, _lock: lock, temporary })
     }
 
     /// Its path for people.
@@ -68,7 +84,7 @@ impl Folder {
     }
 
     /// Writes a member's configuration and answers where.
-    pub(crate) fn write_config(&self, block: &Block, number: u16, groups: u16) -> Result<PathBuf, Failure> {
+    pub(crate) fn write_config(&self, block: &Block, number: u16) -> Result<PathBuf, Failure> {
         let entry = |number: u16| MemberEntry {
             id: number.into(),
             http: format!("http://{}", block.address(number, Listener::Http)),
@@ -86,7 +102,7 @@ impl Folder {
                 insecure: false,
             },
             members: (1..=block.members()).map(entry).collect(),
-            groups: GroupsConfig { lock_groups: groups },
+            groups: GroupsConfig { lock_groups: self.shape.groups, replicas: self.shape.replicas() },
             // One store for all members, as a bucket would be: any of them lists what any of them took.
             snapshots: SnapshotsConfig {
                 dir: Some(self.path.join("snapshots")),
@@ -152,15 +168,18 @@ fn check_shape(path: &Path, text: &str, wanted: &Shape) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::other(format!(
-        "{} holds a cluster of {} members with {} lock groups, not {} with {}; start it with --members {} --groups {}, \
-         or give another folder",
+        "{} holds a cluster of {} members with {} lock groups of {} replicas, not {} with {} of {}; start it with \
+         --members {} --groups {} --replicas {}, or give another folder",
         path.display(),
         found.members,
         found.groups,
+        found.replicas(),
         wanted.members,
         wanted.groups,
+        wanted.replicas(),
         found.members,
-        found.groups
+        found.groups,
+        found.replicas()
     )))
 }
 
@@ -175,9 +194,9 @@ mod tests {
     #[test]
     fn a_former_folder_is_taken_again_only_in_the_same_shape() {
         let dir = TempDir::new().unwrap();
-        drop(Folder::open(Some(dir.path()), 3, 4).unwrap());
-        drop(Folder::open(Some(dir.path()), 3, 4).unwrap());
-        let error = Folder::open(Some(dir.path()), 3, 2).unwrap_err().to_string();
+        drop(Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap());
+        drop(Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap());
+        let error = Folder::open(Some(dir.path()), Shape::new(3, 2, 3)).unwrap_err().to_string();
         assert!(error.contains("holds a cluster of 3 members with 4 lock groups"), "{error}");
     }
 
@@ -185,7 +204,7 @@ mod tests {
     fn a_folder_with_other_things_is_left_alone() {
         let dir = TempDir::new().unwrap();
         fs::write(dir.path().join("thesis.txt"), "x").unwrap();
-        let error = Folder::open(Some(dir.path()), 3, 4).unwrap_err().to_string();
+        let error = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap_err().to_string();
         assert!(error.contains("not empty"), "{error}");
         assert!(!dir.path().join(MARKER).exists());
     }
@@ -193,18 +212,18 @@ mod tests {
     #[test]
     fn a_folder_in_use_is_refused() {
         let dir = TempDir::new().unwrap();
-        let _first = Folder::open(Some(dir.path()), 3, 4).unwrap();
-        let error = Folder::open(Some(dir.path()), 3, 4).unwrap_err().to_string();
+        let _first = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap();
+        let error = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap_err().to_string();
         assert!(error.contains("another `holdfast dev` is running"), "{error}");
     }
 
     #[test]
     fn written_configurations_validate() {
         let dir = TempDir::new().unwrap();
-        let folder = Folder::open(Some(dir.path()), 3, 4).unwrap();
+        let folder = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap();
         let block = Block::new(7600, 3).unwrap();
         for number in 1..=3 {
-            let text = fs::read_to_string(folder.write_config(&block, number, 4).unwrap()).unwrap();
+            let text = fs::read_to_string(folder.write_config(&block, number).unwrap()).unwrap();
             let config: MemberConfig = toml::from_str(&text).unwrap();
             assert_eq!(config.validate(), []);
         }
@@ -212,7 +231,7 @@ mod tests {
 
     #[test]
     fn atemporary_folder_is_gone_at_the_end() {
-        let folder = Folder::open(None, 1, 1).unwrap();
+        let folder = Folder::open(None, Shape::new(1, 1, 3)).unwrap();
         let path = folder.path.clone();
         assert!(path.exists());
         drop(folder);

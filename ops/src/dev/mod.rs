@@ -42,6 +42,9 @@ pub(crate) struct DevArgs {
     /// How many lock groups
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=32))]
     groups: u16,
+    /// How many members carry each lock group; all of them where there are no more
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=9))]
+    replicas: u16,
     /// Folder for the members' configuration, state and logs: new, empty, or one of an earlier run, which goes on; a
     /// temporary one where it is not given
     #[arg(long, value_name = "FOLDER")]
@@ -73,13 +76,20 @@ pub(crate) fn run(args: DevArgs) -> Ended {
 
 async fn cluster(args: DevArgs) -> Ended {
     let mut signals = Signals::ending().map_err(|e| Failure::other(format!("cannot catch signals: {e}")))?;
-    let folder = folder::Folder::open(args.dir.as_deref(), args.members, args.groups)?;
+    if args.replicas > 3 && args.replicas > args.members {
+        return Err(Failure::usage(format!(
+            "--replicas {} needs as many members, and --members is {}",
+            args.replicas, args.members
+        )));
+    }
+    let shape = folder::Shape::new(args.members, args.groups, args.replicas);
+    let folder = folder::Folder::open(args.dir.as_deref(), shape)?;
     let block = ports::Block::new(args.base_port, args.members)?;
     block.check_free()?;
     let (stop, stopped) = watch::channel(false);
     let mut members = JoinSet::new();
     for number in 1..=args.members {
-        let config = folder.write_config(&block, number, args.groups)?;
+        let config = folder.write_config(&block, number)?;
         let plan = member::Plan {
             number,
             parent: process::id(),

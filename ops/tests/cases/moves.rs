@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::{StreamExt, stream};
+use holdfast_client::{AcquireError, LockGuard};
 use serde_json::{Value, json};
 
 use crate::{
@@ -245,5 +247,95 @@ fn a_session_that_dies_while_its_range_moves_frees_its_lock_once_and_in_time() {
         assert!(last > token);
         heir.release("dying/a", last).expect(200);
     }
+    world.judge();
+}
+
+/// How long taking and giving back a lock of a prefix that stays took, time after time, until it is told to stop.
+async fn pace(session: Session, lock: &str, over: Arc<AtomicBool>) -> Vec<Duration> {
+    let mut took = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        assert!(matches!(session.lock(lock).await.release().await, Ok(true)));
+        took.push(began.elapsed());
+        pause(ms(5)).await;
+    }
+    took.sort();
+    took
+}
+
+/// Locks of one session, some at a time. Not recorded: they are judged by their guards.
+async fn take_many(session: &Session, prefix: &str, count: usize) -> Vec<LockGuard> {
+    let names = (0..count).map(|n| format!("{prefix}{}/{n}", session.id()));
+    let taken = names.map(|name| async move {
+        let lock = (**session).lock(&name);
+        eventually_taken(|| lock.acquire_timeout(SOON)).await
+    });
+    stream::iter(taken).buffer_unordered(32).collect().await
+}
+
+/// Asks again where a busy cluster did not answer in time.
+async fn eventually_taken<F: Future<Output = Result<LockGuard, AcquireError>>>(
+    ask: impl Fn() -> F,
+) -> LockGuard {
+    let began = Instant::now();
+    loop {
+        match ask().await {
+            Ok(guard) => return guard,
+            Err(error) => assert!(began.elapsed() < 3 * SOON, "a lock was not granted: {error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_full_of_held_locks_moves_and_no_client_notices() {
+    let Some(world) = World::possible(World::plan().groups(4)) else { return };
+    let (count, sessions) = form((3_000, 15), (100_000, 100));
+    let prefix = "full/";
+    let (natives, mut guards) = ((0..4).map(|_| world.native()).collect::<Vec<Native>>(), Vec::new());
+    let mut opened = Vec::new();
+    for n in 0..sessions {
+        opened.push(natives[n % natives.len()].open(s(60)).await);
+    }
+    for session in &opened {
+        guards.extend(take_many(session, prefix, count / sessions).await);
+    }
+    let from = tokio::task::block_in_place(|| world.group_of(&format!("{prefix}x")));
+    let aside = (0..)
+        .map(|n| format!("aside-{n}"))
+        .find(|lock| tokio::task::block_in_place(|| world.group_of(lock)) != from);
+    let (session, aside) = (natives[0].open(s(60)).await, aside.unwrap());
+    let mut paces = Vec::new();
+    let mut length = ms(0);
+    for moves in [false, true] {
+        let over = Arc::new(AtomicBool::new(false));
+        let (clock, lock, told) = (session.clone(), aside.clone(), over.clone());
+        let paced = tokio::spawn(async move { pace(clock, &lock, told).await });
+        if moves {
+            let began = Instant::now();
+            let to = if from == 1 { 2 } else { 1 };
+            let wanted = json!({"action": "move", "prefix": prefix, "to": to});
+            assert_eq!(tokio::task::block_in_place(|| change(&world, &wanted)), 1);
+            length = began.elapsed();
+        } else {
+            pause(s(3)).await;
+        }
+        over.store(true, Ordering::Relaxed);
+        paces.push(paced.await.unwrap());
+    }
+    let p99 = |took: &Vec<Duration>| took.get(took.len() * 99 / 100).copied();
+    println!(
+        "moves: {} held locks of {sessions} sessions in {length:?}; p99 of another prefix {:?}, and {:?} meanwhile",
+        guards.len(),
+        p99(&paces[0]),
+        p99(&paces[1])
+    );
+    assert_eq!(guards.len(), count);
+    for guard in &guards {
+        assert!(!guard.state().ended(), "a lock was lost: {:?}", guard.state());
+    }
+    // Each is where its range is now, and still its session's.
+    let released = stream::iter(guards).map(|guard| async move { guard.release().await });
+    let released: Vec<_> = released.buffer_unordered(32).collect().await;
+    assert!(released.iter().all(|released| matches!(released, Ok(true))), "{released:?}");
     world.judge();
 }

@@ -143,6 +143,8 @@ impl From<v1::MemberView> for MemberView {
             this: member.this,
             reachable: member.reachable,
             leads: member.leads,
+            carries: member.carries,
+            drained: member.drained,
         }
     }
 }
@@ -157,7 +159,10 @@ impl From<v1::GroupView> for GroupView {
             committed_index: group.committed_index,
             applied_index: group.applied_index,
             revision: group.revision,
+            replicas: group.replicas,
             voters: all(group.voters),
+            learners: all(group.learners),
+            joint: group.joint,
             held: group.held,
             waiting: group.waiting,
             sessions: group.sessions,

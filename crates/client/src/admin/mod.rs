@@ -19,6 +19,7 @@ mod claims;
 mod convert;
 mod partition_types;
 mod partitions;
+mod placement;
 mod planner;
 mod planner_types;
 mod types;
@@ -38,6 +39,7 @@ pub use partition_types::{
     MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionPlan, PartitionRequest,
     PartitionStep,
 };
+pub use placement::GroupDetail;
 pub use planner_types::{
     GroupLoad, NameLoad, PlannerEdit, PlannerLook, PlannerPolicy, PlannerProposal, PlannerState, PrefixLoad,
 };

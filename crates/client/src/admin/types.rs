@@ -196,6 +196,10 @@ pub struct MemberView {
     pub reachable: bool,
     /// Groups it leads, as the answering member knows.
     pub leads: Vec<u32>,
+    /// Lock groups it carries.
+    pub carries: Vec<u32>,
+    /// Whether it is drained: it is to carry and to lead no lock group.
+    pub drained: bool,
 }
 
 /// One Raft group.
@@ -215,8 +219,14 @@ pub struct GroupView {
     pub applied_index: u64,
     /// The group's revision on the answering member; 0 for the meta group.
     pub revision: u64,
+    /// The members that are to carry it; none for the meta group.
+    pub replicas: Vec<u64>,
     /// Its voters.
     pub voters: Vec<VoterView>,
+    /// Members that are sent its log and do not vote.
+    pub learners: Vec<VoterView>,
+    /// Whether one set of voters is just replacing another.
+    pub joint: bool,
     /// Locks held.
     pub held: u64,
     /// Waiters.

@@ -4,7 +4,7 @@ use holdfast_partitioner::GroupId;
 use holdfast_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{input, output, partitions, planner, status::status};
+use super::{input, output, partitions, placement, planner, status::status};
 use crate::endpoint::{ApiError, Endpoint, types::ForceRelease};
 
 /// Serves `holdfast.v1.Admin`.
@@ -188,5 +188,29 @@ impl v1::admin_server::Admin for AdminService {
         let limit = input::page_limit(request.into_inner().limit).map_err(status)?;
         let entries = self.endpoint.audit(limit).await;
         answer(entries.map(|entries| v1::AuditResponse { entries: output::all(entries) }))
+    }
+    async fn group(&self, request: Request<v1::GroupRequest>) -> Result<Response<v1::GroupDetail>, Status> {
+        answer(placement::show(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn add_groups(
+        &self,
+        request: Request<v1::AddGroupsRequest>,
+    ) -> Result<Response<v1::AddGroupsResponse>, Status> {
+        answer(placement::add(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn transfer_leader(
+        &self,
+        request: Request<v1::TransferLeaderRequest>,
+    ) -> Result<Response<v1::TransferLeaderResponse>, Status> {
+        answer(placement::transfer(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn drain_member(
+        &self,
+        request: Request<v1::DrainMemberRequest>,
+    ) -> Result<Response<v1::DrainMemberResponse>, Status> {
+        answer(placement::drain(&self.endpoint, request.into_inner()).await)
     }
 }

@@ -17,6 +17,7 @@ mod input;
 mod lock_service;
 mod output;
 mod partitions;
+mod placement;
 mod planner;
 mod server;
 mod status;

@@ -10,9 +10,9 @@ use crate::{
     endpoint::{
         locate::Located,
         types::{
-            AuditEntry, Granted, GroupView, HistoryView, HolderView, KeepaliveAck, LeaderView, LeaseState,
-            LockDetail, LockPage, LockView, MemberView, SessionInfo, SessionLock, SessionPage, SnapshotView,
-            StatusView, VoterView, WaiterView, WatchEvent,
+            AuditEntry, Granted, HistoryView, HolderView, KeepaliveAck, LeaderView, LeaseState, LockDetail,
+            LockPage, LockView, SessionInfo, SessionLock, SessionPage, SnapshotView, WaiterView, WatchEvent,
+            cluster::{GroupDetail, GroupView, MemberView, StatusView, VoterView},
         },
     },
     group::read::removal_text,
@@ -222,6 +222,8 @@ impl From<MemberView> for v1::MemberView {
             this: member.this,
             reachable: member.reachable,
             leads: groups(member.leads),
+            carries: groups(member.carries),
+            drained: member.drained,
         }
     }
 }
@@ -240,6 +242,21 @@ impl From<GroupView> for v1::GroupView {
             held: group.held,
             waiting: group.waiting,
             sessions: group.sessions,
+            replicas: group.replicas,
+            learners: all(group.learners),
+            joint: group.joint,
+        }
+    }
+}
+
+impl From<GroupDetail> for v1::GroupDetail {
+    fn from(detail: GroupDetail) -> Self {
+        Self {
+            view: Some(detail.view.into()),
+            leaving: detail.leaving,
+            under_way: detail.under_way,
+            why: detail.why,
+            entries_per_s: detail.entries_per_s,
         }
     }
 }

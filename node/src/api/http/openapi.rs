@@ -48,6 +48,8 @@ use super::{
         cluster::status::status, cluster::status::members, cluster::status::groups, cluster::partitions::show,
         cluster::changes::change, cluster::changes::show, cluster::changes::stop,
         cluster::planner::show, cluster::planner::edit,
+        cluster::placement::show, cluster::placement::add, cluster::placement::transfer, cluster::placement::drain,
+        cluster::placement::undrain,
         cluster::snapshots::list, cluster::snapshots::take, cluster::audit::show,
         probes::livez, probes::readyz, probes::metrics, probes::openapi,
     ),

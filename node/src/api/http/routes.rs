@@ -10,7 +10,7 @@ use actix_web::{
 
 use super::{
     claims,
-    cluster::{audit, changes, partitions, planner, snapshots, status},
+    cluster::{audit, changes, partitions, placement, planner, snapshots, status},
     elections::{self, campaign},
     locks::{acquire, release, show, watch},
     probes,
@@ -112,7 +112,12 @@ pub(crate) fn table() -> Vec<Path> {
         Path::at("/v1/claims/ack").post(claims::part::ack),
         Path::at("/v1/status").get(status::status),
         Path::at("/v1/members").get(status::members),
+        Path::at("/v1/members/drain").post(placement::drain),
+        Path::at("/v1/members/undrain").post(placement::undrain),
         Path::at("/v1/groups").get(status::groups),
+        Path::at("/v1/groups/show").get(placement::show),
+        Path::at("/v1/groups/add").post(placement::add),
+        Path::at("/v1/groups/transfer-leader").post(placement::transfer),
         Path::at("/v1/partitions").get(partitions::show),
         Path::at("/v1/partitions/change").post(changes::change),
         Path::at("/v1/partitions/changes").get(changes::show),

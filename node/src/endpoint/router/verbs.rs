@@ -67,7 +67,8 @@ pub(super) fn repeatable(call: &GroupCall) -> bool {
         | GroupCall::Status
         | GroupCall::Move(_)
         | GroupCall::Claim(_)
-        | GroupCall::Load => true,
+        | GroupCall::Load
+        | GroupCall::Members(_) => true,
         GroupCall::OpenSession { .. }
         | GroupCall::EndSession { .. }
         | GroupCall::ForceRelease { .. }

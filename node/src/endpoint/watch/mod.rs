@@ -1,4 +1,4 @@
-//! Watching changes on this member's own replicas of the groups a prefix touches.
+//! Watching changes on the replicas of the groups a prefix touches: this member's own, where it has one.
 //!
 //! Order is each group's revision order; between groups there is none, but that the changes of one name come in order also
 //! where it has moved. Ends with an error, never in silence.
@@ -9,6 +9,7 @@
 //!      └────────────── a range has moved, and the replicas here have seen it ◄──────────────┘
 //! ```
 
+mod far;
 mod round;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -19,16 +20,19 @@ use holdfast_locktable::{
     ids::Revision,
     name::{Name, NameKind},
 };
-use holdfast_partitioner::PartitionMap;
+use holdfast_partitioner::{GroupId, PartitionMap};
 
-use self::round::{Changed, Reader, agrees, has, owners, touches};
+use self::round::{Changed, Reader, has, owners};
 use super::{
     Answer, ApiError, Endpoint, MapWatch,
     convert::compacted,
     cursor::{Cursor, Place},
     types::{WatchEvent, WatchRequest},
 };
-use crate::{group::Group, watch::watchers::Filter};
+use crate::{
+    group::watching::{WatchAnswer, WatchCall},
+    watch::watchers::Filter,
+};
 
 /// How often replicas are looked at that have not seen a move yet.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -50,10 +54,11 @@ impl Endpoint {
         // A move that goes on longer shows a name's last changes in its old group behind its first in the new one.
         drop(tokio::time::timeout(self.patience(), self.settled(&mut map)).await);
         let now = self.map().await?;
-        let cursor = self.start_of(request.from.as_deref(), &filter, &now)?;
+        let cursor = self.start_of(request.from.as_deref(), &filter, &now).await?;
         let (seen, groups) = (BTreeMap::new(), cursor.0.keys().copied().collect());
         let mut reader = Reader { endpoint: self.clone(), filter, cursor, seen, groups };
-        let mut round = reader.round(now)?;
+        let mut round = reader.round(now).await?;
+        let patience = self.patience();
         Ok(try_stream! {
             loop {
                 for (group, event) in std::mem::take(&mut round.past) {
@@ -72,14 +77,17 @@ impl Endpoint {
                     };
                     match next {
                         Next::Moved(now) => {
-                            round = reader.round(now)?;
+                            round = reader.round(now).await?;
                             break;
                         }
                         Next::Changed(item) => {
                             let (group, event) = item?;
                             if !has(&round.map, group, &event) {
-                                // It has come with a move: what happened before in the old group comes first.
-                                round = reader.round((&mut moved).await)?;
+                                // It has come with a move: what happened before in the old group comes first. Where that is not
+                                // heard of, the watch ends and goes on from its cursor.
+                                let settled = tokio::time::timeout(patience, &mut moved).await;
+                                let now = settled.map_err(|_| ApiError::no_leader(group))?;
+                                round = reader.round(now).await?;
                                 break;
                             }
                             if let Some(event) = reader.take(group, &event) {
@@ -97,7 +105,7 @@ impl Endpoint {
     async fn settled(&self, map: &mut MapWatch) {
         loop {
             let now = map.borrow_and_update().clone();
-            if now.is_some_and(|now| self.parts.router.groups().all(|group| agrees(group, &now))) {
+            if now.is_some_and(|now| self.parts.router.groups().iter().all(|group| group.agrees(&now))) {
                 return;
             }
             // Whichever comes first, the next look decides. A map that will never change, as the member goes down, is not
@@ -129,33 +137,52 @@ impl Endpoint {
 
     /// A cursor over several groups, or a plain revision where one group owns everything asked for; where nothing is said,
     /// now. It has a place in every group, for ranges may come there.
-    fn start_of(&self, from: Option<&str>, filter: &Filter, map: &PartitionMap) -> Answer<Cursor> {
-        let here = |group: &Group| {
-            let next = group.locks(holdfast_locktable::table::LockTable::revision).0 + 1;
-            (group.id(), Place::at(Revision(next)))
-        };
-        let mut cursor = Cursor(self.parts.router.groups().map(here).collect());
-        let Some(text) = from else { return Ok(cursor) };
-        if let Ok(revision) = text.parse::<u64>() {
-            let owners = owners(filter, map);
-            let [owner] = owners.iter().copied().collect::<Vec<_>>()[..] else {
-                return Err(ApiError::invalid(
-                    "a plain revision means nothing over several groups; resume from the cursor of an event",
-                ));
-            };
-            let group = self.parts.router.group(owner).ok_or_else(|| ApiError::no_leader(owner))?;
-            // Rule R19: what was before is another group's, whose revisions are others.
-            let came = group.locks(|table| table.arrivals(|range| touches(range, filter)).max());
-            if let Some(came) = came.filter(|came| came.0 > revision) {
-                return Err(compacted(owner, came));
+    async fn start_of(&self, from: Option<&str>, filter: &Filter, map: &PartitionMap) -> Answer<Cursor> {
+        let plain = from.and_then(|text| text.parse::<u64>().ok());
+        let owners = owners(filter, map);
+        if plain.is_some() && owners.len() != 1 {
+            return Err(ApiError::invalid(
+                "a plain revision means nothing over several groups; resume from the cursor of an event",
+            ));
+        }
+        let (mut cursor, mut came) = (Cursor::default(), None);
+        let groups = self.parts.router.all_groups();
+        let asked = groups.iter().map(|group| self.now_in(*group, filter));
+        for (group, now) in groups.iter().zip(futures::future::join_all(asked).await) {
+            match now {
+                Ok((next, arrived)) => {
+                    cursor.0.insert(*group, Place::at(next));
+                    came = came.max(arrived.filter(|_| owners.contains(group)));
+                }
+                // Another that cannot be asked has no place: where a range comes there, it begins with that.
+                Err(error) if owners.contains(group) => return Err(error),
+                Err(_) => {}
             }
-            cursor.0.insert(owner, Place::at(Revision(revision)));
+        }
+        let Some(text) = from else { return Ok(cursor) };
+        if let (Some(revision), Some(owner)) = (plain, owners.first()) {
+            // Rule R19: what was before is another group's, whose revisions are others.
+            if let Some(came) = came.filter(|came| came.0 > revision) {
+                return Err(compacted(*owner, came));
+            }
+            cursor.0.insert(*owner, Place::at(Revision(revision)));
             return Ok(cursor);
         }
         let given = Cursor::parse(text)
             .ok_or_else(|| ApiError::invalid("the cursor is not one of this service's"))?;
         cursor.0.extend(given.0);
         Ok(cursor)
+    }
+
+    /// The revision that comes next in a group, and when a range of the filter came there last.
+    async fn now_in(&self, id: GroupId, filter: &Filter) -> Answer<(Revision, Option<Revision>)> {
+        if let Some(group) = self.parts.router.group(id) {
+            return Ok(group.watched_now(filter));
+        }
+        match self.ask_watched(id, WatchCall::Now { filter: filter.clone() }).await? {
+            WatchAnswer::Now { next, came } => Ok((next, came)),
+            _ => Err(ApiError::no_leader(id)),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One round of a watch: what has happened since its cursor, and what happens while the partition map stays.
 //!
-//! Reads this member's replicas. Knows nothing of when another round begins.
+//! Reads this member's replicas, and asks other members for groups that have none here ([`super::far`]). Knows nothing of when
+//! another round begins.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +12,10 @@ use async_stream::try_stream;
 use futures::{StreamExt, stream::BoxStream};
 use holdfast_locktable::{
     event::{Change, Event},
-    ids::Revision,
     name::Name,
     outcome::Rejection,
 };
-use holdfast_partitioner::{GroupId, PartitionMap, Range};
+use holdfast_partitioner::{GroupId, PartitionMap};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -27,14 +27,14 @@ use crate::{
         types::WatchEvent,
     },
     group::{Group, read::history_view},
-    watch::{
-        Watch,
-        watchers::{Filter, WATCHER_QUEUE, name_of},
-    },
+    watch::watchers::{Filter, name_of},
 };
 
 /// A change of one group.
 pub(super) type Changed = (GroupId, Arc<Event>);
+
+/// One group's part of a round: where it goes on, what has happened, and what happens.
+pub(super) type Opened = (Place, Vec<Arc<Event>>, BoxStream<'static, Answer<Changed>>);
 
 /// What a watch asks for and how far it has come.
 pub(super) struct Reader {
@@ -56,24 +56,25 @@ pub(super) struct Round {
 
 impl Reader {
     /// Reads what has happened since the cursor, and registers for what happens.
-    pub(super) fn round(&mut self, map: Arc<PartitionMap>) -> Answer<Round> {
+    pub(super) async fn round(&mut self, map: Arc<PartitionMap>) -> Answer<Round> {
         let groups = owners(&self.filter, &map);
         // A group that has nothing to do with the filter any more may still have changes from before.
         let all: BTreeSet<GroupId> = groups.union(&self.groups).copied().collect();
         let (mut past, mut live) = (Vec::new(), futures::stream::SelectAll::new());
         for id in all {
-            let Some(group) = self.endpoint.parts.router.group(id) else {
-                // A cursor may name a group that there is not.
-                if groups.contains(&id) {
-                    return Err(ApiError::no_leader(id));
-                }
-                continue;
+            let opened = match self.endpoint.parts.router.group(id) {
+                Some(group) => self.open_here(&group),
+                None => self.open_far(id, &map).await,
             };
-            let place = self.place(group);
-            let (happened, queue) = subscribe(group, &self.filter, place)?;
+            let (place, happened, changes) = match opened {
+                Ok(opened) => opened,
+                // A cursor may name a group that there is not.
+                Err(error) if error.code == ErrorCode::NoLeader && !groups.contains(&id) => continue,
+                Err(error) => return Err(error),
+            };
             past.extend(happened.into_iter().map(|event| (id, event)));
             if groups.contains(&id) {
-                live.push(follow(id, queue, self.endpoint.parts.health.clone()));
+                live.push(changes);
             }
             self.cursor.0.insert(id, place);
         }
@@ -84,17 +85,17 @@ impl Reader {
         Ok(Round { map, past, live })
     }
 
-    /// Where to go on in a group. One that had nothing to do with the filter before has no older changes of interest than
-    /// those since a range came there.
-    fn place(&self, group: &Group) -> Place {
-        let known = self.cursor.0.get(&group.id()).copied().unwrap_or_default();
-        if self.groups.contains(&group.id()) {
-            return known;
-        }
-        let since = |since: &Revision| *since >= known.revision;
-        let came =
-            group.locks(|table| table.arrivals(|range| touches(range, &self.filter)).filter(since).min());
-        came.map_or(known, Place::at)
+    fn open_here(&self, group: &Group) -> Answer<Opened> {
+        let (id, known, watched) = self.known(group.id());
+        let place = group.place_of(&self.filter, known, watched);
+        let (happened, queue) =
+            group.subscribe(&self.filter, place.revision).map_err(|refusal| refused(id, refusal))?;
+        Ok((place, happened, follow(id, queue, self.endpoint.parts.health.clone())))
+    }
+
+    /// How far the watch has come in a group, and whether it has watched it until now.
+    pub(super) fn known(&self, id: GroupId) -> (GroupId, Place, bool) {
+        (id, self.cursor.0.get(&id).copied().unwrap_or_default(), self.groups.contains(&id))
     }
 
     /// Passes a change: the watcher's view of it, where it is new.
@@ -114,23 +115,9 @@ pub(super) fn owners(filter: &Filter, map: &PartitionMap) -> BTreeSet<GroupId> {
     }
 }
 
-/// Whether a range may hold a name of the filter.
-pub(super) fn touches(range: &Range, filter: &Filter) -> bool {
-    match filter {
-        Filter::Name(name) => range.contains(name.internal()),
-        Filter::Prefix { prefix, .. } => range.touches(prefix),
-    }
-}
-
 /// Whether the name of a change belongs to the group by this map.
 pub(super) fn has(map: &PartitionMap, group: GroupId, event: &Event) -> bool {
     name_of(event).is_none_or(|name| map.locate(name.internal()) == group)
-}
-
-/// Whether this replica has what the map gives its group.
-pub(super) fn agrees(group: &Group, map: &PartitionMap) -> bool {
-    let ranges = map.ranges_of(group.id());
-    group.locks(|table| table.owns_exactly(&ranges))
 }
 
 /// One group's changes as they happen.
@@ -160,25 +147,12 @@ async fn next_event(
     }
 }
 
-/// What has happened in a group, and where what happens will come.
-type Subscription = (Vec<Arc<Event>>, mpsc::Receiver<Arc<Event>>);
-
-/// Reads the past and registers for the future in one step, so that nothing falls between.
-fn subscribe(group: &Group, filter: &Filter, from: Place) -> Answer<Subscription> {
-    let (queue, live) = mpsc::channel(WATCHER_QUEUE);
-    group.locks(|table| {
-        let seen = table.revision();
-        let wanted = |event: &&Event| name_of(event).is_some_and(|name| filter.matches(name));
-        let past = match table.history(from.revision) {
-            _ if from.revision > seen => Vec::new(),
-            Ok(events) => events.filter(wanted).cloned().map(Arc::new).collect(),
-            Err(Rejection::Compacted { oldest }) => return Err(compacted(group.id(), oldest)),
-            Err(other) => return Err(ApiError::new(ErrorCode::Internal, format!("history: {other:?}"))),
-        };
-        group.audiences().watchers.joins();
-        group.fanout().do_send(Watch { filter: filter.clone(), seen, queue });
-        Ok((past, live))
-    })
+/// Why a watch cannot go on in a group.
+pub(super) fn refused(group: GroupId, refusal: Rejection) -> ApiError {
+    match refusal {
+        Rejection::Compacted { oldest } => compacted(group, oldest),
+        other => ApiError::new(ErrorCode::Internal, format!("history: {other:?}")),
+    }
 }
 
 fn lagging(group: GroupId) -> ApiError {

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod changes;
 pub(crate) mod partitions;
+pub(crate) mod placement;
 pub(crate) mod planner;
 pub(crate) mod snapshots;
 pub(crate) mod status;

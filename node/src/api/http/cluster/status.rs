@@ -11,7 +11,7 @@ use crate::{
         input::{NoArgs, QueryArgs},
         problem::Problem,
     },
-    endpoint::types::{GroupView, MemberView, StatusView, VoterView},
+    endpoint::types::cluster::{GroupView, MemberView, StatusView, VoterView},
 };
 
 /// What a member says of itself.
@@ -69,8 +69,14 @@ pub(crate) struct GroupJson {
     applied_index: u64,
     /// The group's revision on the answering member; 0 for the meta group.
     revision: u64,
+    /// The members that are to carry it; none for group 0, which every member has.
+    replicas: Vec<u64>,
     /// Its voters.
     voters: Vec<VoterJson>,
+    /// Members that are sent its log and do not vote.
+    learners: Vec<VoterJson>,
+    /// Whether one set of voters is just replacing another.
+    joint: bool,
     /// Locks held.
     held: u64,
     /// Waiters.
@@ -89,7 +95,10 @@ impl From<GroupView> for GroupJson {
             committed_index: group.committed_index,
             applied_index: group.applied_index,
             revision: group.revision.0,
+            replicas: group.replicas,
             voters: group.voters.into_iter().map(VoterJson::from).collect(),
+            learners: group.learners.into_iter().map(VoterJson::from).collect(),
+            joint: group.joint,
             held: group.held,
             waiting: group.waiting,
             sessions: group.sessions,
@@ -140,6 +149,10 @@ pub(crate) struct MemberJson {
     reachable: bool,
     /// Groups it leads, as the answering member knows.
     leads: Vec<GroupNumber>,
+    /// Lock groups it carries.
+    carries: Vec<GroupNumber>,
+    /// Whether it is drained: it is to carry and to lead no lock group.
+    drained: bool,
 }
 
 impl From<MemberView> for MemberJson {
@@ -152,6 +165,8 @@ impl From<MemberView> for MemberJson {
             this: member.this,
             reachable: member.reachable,
             leads: member.leads.into_iter().map(GroupNumber::from).collect(),
+            carries: member.carries.into_iter().map(GroupNumber::from).collect(),
+            drained: member.drained,
         }
     }
 }

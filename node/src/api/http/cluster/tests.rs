@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     api::http::tests::assert_answer,
-    endpoint::types::{AuditEntry, GroupView, MemberView, SnapshotView, StatusView, VoterView},
+    endpoint::types::{
+        AuditEntry, SnapshotView,
+        cluster::{GroupView, MemberView, StatusView, VoterView},
+    },
 };
 
 fn group() -> GroupView {
@@ -26,10 +29,14 @@ fn group() -> GroupView {
         committed_index: 11,
         applied_index: 10,
         revision: Revision(9),
+        replicas: vec![2, 1],
         voters: vec![
             VoterView { member: 1, matched_index: Some(12) },
             VoterView { member: 2, matched_index: None },
         ],
+        learners: vec![VoterView { member: 3, matched_index: Some(4) }],
+        joint: false,
+        members_index: 2,
         held: 4,
         waiting: 5,
         sessions: 6,
@@ -40,7 +47,9 @@ fn group_json() -> Value {
     json!({
         "group": 1, "leader": 2, "term": 3, "last_log_index": 12, "committed_index": 11, "applied_index": 10,
         "revision": 9, "held": 4, "waiting": 5, "sessions": 6,
+        "replicas": [2, 1], "joint": false,
         "voters": [{ "member": 1, "matched_index": 12 }, { "member": 2, "matched_index": null }],
+        "learners": [{ "member": 3, "matched_index": 4 }],
     })
 }
 
@@ -79,10 +88,12 @@ fn members_show_their_listeners() {
         this: true,
         reachable: true,
         leads: vec![GroupId(0), GroupId(2)],
+        carries: vec![GroupId(2)],
+        drained: false,
     };
     let expected = json!({ "members": [{
         "id": 1, "http": "http://127.0.0.1:7610", "grpc": "http://127.0.0.1:7611", "peer": "127.0.0.1:7612",
-        "this": true, "reachable": true, "leads": [0, 2],
+        "this": true, "reachable": true, "leads": [0, 2], "carries": [2], "drained": false,
     }] });
     assert_answer(("get", "/v1/members"), 200, MembersAnswer::from(vec![member]), &expected);
 }

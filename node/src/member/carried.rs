@@ -1,0 +1,133 @@
+//! The lock groups that this member carries: starts and stops them as the placement says.
+//!
+//! A group that the placement takes away is stopped and forgotten, but for its vote; the placement does so only once the group's
+//! own members do not have this one any more. Decides nothing itself.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use holdfast_partitioner::GroupId;
+use tokio::{sync::watch, task::JoinSet};
+
+use super::{StartError, parts::Shared};
+use crate::{
+    group::{
+        Group,
+        bootstrap::{self, first_leader},
+        steward,
+    },
+    meta::placement::Placement,
+    peer::PeerService,
+    raft::group::RaftGroup,
+};
+
+/// Where the reason goes for which the member must end.
+pub(super) type Fatal = watch::Sender<Option<String>>;
+
+/// The groups of this member.
+pub(super) struct Carried {
+    shared: Arc<Shared>,
+    service: PeerService,
+    fatal: Fatal,
+    running: BTreeMap<GroupId, JoinSet<()>>,
+    /// Groups that are not here and of which nothing is left on the disk.
+    forgotten: BTreeSet<GroupId>,
+}
+
+impl Carried {
+    /// None yet.
+    pub(super) fn new(shared: Arc<Shared>, service: PeerService, fatal: Fatal) -> Self {
+        Self { shared, service, fatal, running: BTreeMap::new(), forgotten: BTreeSet::new() }
+    }
+
+    /// Starts and stops groups until they are what the placement says.
+    pub(super) async fn follow_once(&mut self, placement: &Placement) -> Result<(), StartError> {
+        let wanted: BTreeSet<GroupId> = placement.carried_by(self.shared.config.member).collect();
+        let gone: Vec<GroupId> = self.running.keys().filter(|id| !wanted.contains(id)).copied().collect();
+        for id in gone {
+            self.stop(id).await;
+        }
+        // Where nothing is replicated every group is here.
+        for id in placement.groups.keys().filter(|id| !wanted.contains(id)) {
+            if self.forgotten.insert(*id) {
+                self.shared.forget_group(*id).await?;
+            }
+        }
+        let mut started = Vec::new();
+        for id in wanted {
+            if !self.running.contains_key(&id) {
+                self.forgotten.remove(&id);
+                started.push(self.start(id).await?);
+            }
+        }
+        for group in started {
+            self.begin(&group, placement);
+        }
+        self.shared.router.set_carried(placement.version);
+        Ok(())
+    }
+
+    /// Follows the placement until the member stops.
+    pub(super) async fn follow(mut self) {
+        let mut places = self.shared.places.clone();
+        while places.changed().await.is_ok() {
+            let now = places.borrow_and_update().clone();
+            let Some(now) = now else { continue };
+            if let Err(error) = self.follow_once(&now).await {
+                tracing::error!(%error, "a group cannot be started or forgotten here");
+                self.fatal.send_replace(Some(error.to_string()));
+                return;
+            }
+        }
+    }
+
+    async fn start(&mut self, id: GroupId) -> Result<Group, StartError> {
+        let (group, sink) = self.shared.start_group(id).await?;
+        let mut tasks = JoinSet::new();
+        self.service.add_group(group.raft().clone());
+        tasks.spawn(steward::follow_leadership(group.clone(), sink));
+        tasks.spawn(bootstrap::take_ranges(group.clone(), self.shared.map.clone()));
+        tasks.spawn(watch_fatal(group.raft().clone(), self.fatal.clone()));
+        self.shared.router.add_group(group.clone());
+        self.running.insert(id, tasks);
+        Ok(group)
+    }
+
+    /// Gives a group its voters, where this member is one of those that it begins with.
+    fn begin(&mut self, group: &Group, placement: &Placement) {
+        let Some(place) = placement.groups.get(&group.id()) else { return };
+        let spread = placement.version > 0;
+        let founders = if spread { &place.founders } else { &place.replicas };
+        let member = self.shared.config.member;
+        if !founders.contains(&member) {
+            return;
+        }
+        let first = if spread { founders.first().copied() } else { first_leader(group.id(), founders) };
+        let voters = self.shared.addresses(founders.iter().copied());
+        if let Some(tasks) = self.running.get_mut(&group.id()) {
+            tasks.spawn(bootstrap::begin(group.raft().clone(), voters, first));
+        }
+    }
+
+    async fn stop(&mut self, id: GroupId) {
+        let Some(mut tasks) = self.running.remove(&id) else { return };
+        tracing::info!(group = %id, "this member does not carry the group any more");
+        self.service.remove_group(id);
+        if let Some(group) = self.shared.router.group(id) {
+            self.shared.router.remove_group(id);
+            group.raft().shutdown().await;
+            tasks.shutdown().await;
+            group.retire().await;
+        }
+    }
+}
+
+/// Turns true trouble of a group into a reason to stop.
+pub(super) async fn watch_fatal(raft: RaftGroup, tell: Fatal) {
+    let mut group = raft.fatal();
+    if let Ok(reason) = group.wait_for(Option::is_some).await {
+        tell.send_replace(reason.as_ref().map(ToString::to_string));
+    }
+}
