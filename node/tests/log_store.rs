@@ -11,8 +11,6 @@ mod damage;
 mod durability;
 #[path = "log_store/failing_disk.rs"]
 mod failing_disk;
-#[path = "log_store/forget.rs"]
-mod forget;
 #[path = "log_store/install.rs"]
 mod install;
 #[path = "log_store/memory.rs"]

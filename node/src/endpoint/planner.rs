@@ -14,7 +14,10 @@ use super::{
     sessions::check_reason,
     types::planner::{LookView, PlannerView, ProposalView},
 };
-use crate::meta::group::{Look, MetaAnswer, MetaCall, PlannerNow};
+use crate::meta::{
+    group::{MetaAnswer, MetaCall},
+    looks::{Look, PlannerNow},
+};
 
 /// Prefixes that are shown, and names of each.
 const HOTTEST: (usize, usize) = (20, 5);

@@ -36,6 +36,9 @@ const PAGE: usize = 2_000;
 /// How long a request for a name of a range that is just coming in is kept before it is sent elsewhere.
 const COMING: Duration = Duration::from_millis(250);
 
+/// Pause before something is proposed again.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// A verb of a move.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum MoveCall {
@@ -267,16 +270,33 @@ impl Group {
 
     /// Owns what was imported. What the lease manager decides meanwhile would be decided without knowing of the sessions that
     /// come along, and be applied behind them.
+    ///
+    /// Goes on to its end also where whoever asked is gone: until then nothing expires here.
     async fn activate(&self, activate: Activate) -> Result<MoveAnswer, GroupError> {
-        let number = activate.move_number;
+        let (group, number) = (self.clone(), activate.move_number);
         let stopped = |error| GroupError::Fatal(format!("the lease manager has stopped: {error}"));
         self.parts.lease.send(Arriving(number)).await.map_err(stopped)?;
-        let activated = self.step(Command::Activate(activate)).await;
-        // The facts of what was applied have been told by now. Where nothing is known, whoever drives the move asks again.
-        if !matches!(activated, Err(GroupError::Unknown)) {
-            self.parts.lease.do_send(Arrived(number));
+        let activated = tokio::spawn(async move {
+            let activated = group.step(Command::Activate(activate)).await;
+            if matches!(activated, Err(GroupError::Unknown)) {
+                group.all_applied().await;
+            }
+            // The facts of what was applied have been told by now.
+            group.parts.lease.do_send(Arrived(number));
+            activated
+        });
+        activated.await.unwrap_or(Err(GroupError::Unknown))
+    }
+
+    /// Waits until everything that this leader has proposed so far is applied, or it leads no more.
+    async fn all_applied(&self) {
+        while let Some(term) = self.leads() {
+            let nothing = Command::Checkpoint { marked: Vec::new(), cleared: Vec::new(), term };
+            match self.parts.proposer.propose(nothing).await {
+                Ok(_) | Err(GroupError::Rejected(_) | GroupError::NotLeader { .. }) => return,
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
         }
-        activated
     }
 
     fn goers(&self, range: &Range) -> Vec<Goer> {

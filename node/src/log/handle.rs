@@ -75,25 +75,6 @@ impl LogHandle {
         self.tail.lock().purged()
     }
 
-    /// Whether there is anything beside the vote.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.tail.lock().last().is_none()
-    }
-
-    /// Forgets everything but the vote, which must outlive the group: a member that comes back may not vote twice in one term.
-    /// Returns once it is gone from the disk. Nothing else may use the group's log meanwhile.
-    ///
-    /// # Errors
-    /// When the log has failed or is closed.
-    pub async fn forget(&self) -> io::Result<()> {
-        self.submit_and_wait(|tail| {
-            tail.forget();
-            Ok(Some(Write::Forget))
-        })
-        .await
-    }
-
     /// Lets `change` change the tail and queues the write that it returns.
     async fn submit<F>(&self, waiter: Waiter, change: F) -> io::Result<()>
     where

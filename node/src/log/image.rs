@@ -27,8 +27,6 @@ pub(crate) trait Image {
     fn insert(&mut self, group: GroupNumber, rows: &Rows) -> Result<(), Self::Error>;
     /// Writes a record other than an entry.
     fn put(&mut self, group: GroupNumber, slot: Slot, record: &[u8]) -> Result<(), Self::Error>;
-    /// Removes a record other than an entry, where there is one.
-    fn remove(&mut self, group: GroupNumber, slot: Slot) -> Result<(), Self::Error>;
     /// Deletes the entries in `range`.
     fn delete(&mut self, group: GroupNumber, range: &Range<u64>) -> Result<(), Self::Error>;
 }
@@ -44,28 +42,14 @@ pub(crate) fn apply<I: Image>(op: &Op, image: &mut I, purges: &mut Purges) -> Re
             purges.add(op.group, range.clone());
         }
         Write::CommitMark => {}
-        // At once: it is rare, and half of a group would look like a damaged one.
-        Write::Forget => {
-            purges.drop_group(op.group);
-            image.delete(op.group, &(0..u64::MAX))?;
-            image.remove(op.group, Slot::Committed)?;
-            image.remove(op.group, Slot::Purged)?;
-        }
     }
     Ok(())
 }
 
 /// Writes the newest commit mark of each group that `ops` bring.
 pub(crate) fn apply_commit_marks<I: Image>(ops: &[Op], image: &mut I) -> Result<(), I::Error> {
-    let mut newest: BTreeMap<GroupNumber, &LogId> = BTreeMap::new();
-    for op in ops {
-        if matches!(op.write, Write::Forget) {
-            newest.remove(&op.group);
-        }
-        if let Some(committed) = &op.committed {
-            newest.insert(op.group, committed);
-        }
-    }
+    let newest: BTreeMap<GroupNumber, &LogId> =
+        ops.iter().filter_map(|op| Some((op.group, op.committed.as_ref()?))).collect();
     for (group, committed) in newest {
         let record = codec::seal(group, Slot::Committed, committed, Vec::new())?;
         image.put(group, Slot::Committed, &record)?;
@@ -84,11 +68,6 @@ impl Purges {
         if !range.is_empty() {
             self.pending.push_back((group, range));
         }
-    }
-
-    /// A group is deleted as a whole.
-    fn drop_group(&mut self, group: GroupNumber) {
-        self.pending.retain(|(pending, _)| *pending != group);
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -345,11 +345,6 @@ impl Image for MemoryImage {
         Ok(())
     }
 
-    fn remove(&mut self, group: GroupNumber, slot: Slot) -> Result<(), DamagedRecord> {
-        self.groups.entry(group).or_default().records.remove(&slot);
-        Ok(())
-    }
-
     fn delete(&mut self, group: GroupNumber, range: &Range<u64>) -> Result<(), DamagedRecord> {
         if range.is_empty() {
             return Ok(());

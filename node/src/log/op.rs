@@ -81,8 +81,6 @@ pub(crate) enum Write {
     Purge { record: Vec<u8>, range: Range<u64> },
     /// Nothing but the commit mark that rides along.
     CommitMark,
-    /// Forget the whole group but for its vote.
-    Forget,
 }
 
 /// Who hears when a write is on disk.
@@ -134,11 +132,7 @@ impl Op {
     pub(crate) fn entries(&self) -> usize {
         match &self.write {
             Write::Append { rows, .. } => rows.sizes().len(),
-            Write::Vote { .. }
-            | Write::Truncate { .. }
-            | Write::Purge { .. }
-            | Write::CommitMark
-            | Write::Forget => 0,
+            Write::Vote { .. } | Write::Truncate { .. } | Write::Purge { .. } | Write::CommitMark => 0,
         }
     }
 
@@ -146,11 +140,7 @@ impl Op {
     pub(crate) fn bytes(&self) -> usize {
         match &self.write {
             Write::Append { rows, .. } => rows.bytes(),
-            Write::Vote { .. }
-            | Write::Truncate { .. }
-            | Write::Purge { .. }
-            | Write::CommitMark
-            | Write::Forget => 0,
+            Write::Vote { .. } | Write::Truncate { .. } | Write::Purge { .. } | Write::CommitMark => 0,
         }
     }
 
@@ -159,7 +149,7 @@ impl Op {
         match &self.write {
             Write::Append { rows, epoch } => self.tail.lock().mark_durable(*epoch, rows.end()),
             Write::Truncate { from, epoch } => self.tail.lock().mark_durable(*epoch, *from),
-            Write::Vote { .. } | Write::Purge { .. } | Write::CommitMark | Write::Forget => {}
+            Write::Vote { .. } | Write::Purge { .. } | Write::CommitMark => {}
         }
     }
 }

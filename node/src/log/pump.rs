@@ -352,12 +352,6 @@ impl Image for SqliteImage<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, group: GroupNumber, slot: Slot) -> Result<(), WriteError> {
-        let sql = "DELETE FROM meta WHERE grp = ?1 AND k = ?2";
-        self.conn.prepare_cached(sql)?.execute(params![group.get(), meta_key(slot)])?;
-        Ok(())
-    }
-
     fn delete(&mut self, group: GroupNumber, range: &std::ops::Range<u64>) -> Result<(), WriteError> {
         if let Some((from, to)) = group.rows(range) {
             self.conn.prepare_cached("DELETE FROM log WHERE id BETWEEN ?1 AND ?2")?.execute([from, to])?;

@@ -114,13 +114,6 @@ impl Tail {
         }
     }
 
-    /// Begins anew: nothing is left but the vote.
-    pub(crate) fn forget(&mut self) {
-        let start = TailStart { vote: self.vote, ..TailStart::default() };
-        let epoch = self.epoch + 1;
-        *self = Self { epoch, ..Self::new(self.group, self.limits, start) };
-    }
-
     pub(crate) fn vote(&self) -> Option<Vote> {
         self.vote
     }

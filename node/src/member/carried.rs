@@ -1,7 +1,8 @@
 //! The lock groups that this member carries: starts and stops them as the placement says.
 //!
-//! A group that the placement takes away is stopped and forgotten, but for its vote; the placement does so only once the group's
-//! own members do not have this one any more. Decides nothing itself.
+//! A group that the placement takes away is stopped once the group's own members do not have this one any more. Its log stays on
+//! the disk: a member that carries the group again later votes by what it acknowledged before, and one that starts with an older
+//! placement than it knew goes on where it was. Decides nothing itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,14 +33,12 @@ pub(super) struct Carried {
     service: PeerService,
     fatal: Fatal,
     running: BTreeMap<GroupId, JoinSet<()>>,
-    /// Groups that are not here and of which nothing is left on the disk.
-    forgotten: BTreeSet<GroupId>,
 }
 
 impl Carried {
     /// None yet.
     pub(super) fn new(shared: Arc<Shared>, service: PeerService, fatal: Fatal) -> Self {
-        Self { shared, service, fatal, running: BTreeMap::new(), forgotten: BTreeSet::new() }
+        Self { shared, service, fatal, running: BTreeMap::new() }
     }
 
     /// Starts and stops groups until they are what the placement says.
@@ -49,16 +48,9 @@ impl Carried {
         for id in gone {
             self.stop(id).await;
         }
-        // Where nothing is replicated every group is here.
-        for id in placement.groups.keys().filter(|id| !wanted.contains(id)) {
-            if self.forgotten.insert(*id) {
-                self.shared.forget_group(*id).await?;
-            }
-        }
         let mut started = Vec::new();
         for id in wanted {
             if !self.running.contains_key(&id) {
-                self.forgotten.remove(&id);
                 started.push(self.start(id).await?);
             }
         }
@@ -76,7 +68,7 @@ impl Carried {
             let now = places.borrow_and_update().clone();
             let Some(now) = now else { continue };
             if let Err(error) = self.follow_once(&now).await {
-                tracing::error!(%error, "a group cannot be started or forgotten here");
+                tracing::error!(%error, "a group cannot be started here");
                 self.fatal.send_replace(Some(error.to_string()));
                 return;
             }

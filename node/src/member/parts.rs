@@ -191,19 +191,6 @@ impl Shared {
         Ok(MetaGroup::new(raft, self.clock.clone(), plans))
     }
 
-    /// Forgets what this member's disk has of a group that it does not carry, but for its vote.
-    pub(super) async fn forget_group(&self, id: GroupId) -> Result<(), StartError> {
-        let number = GroupNumber::new(id.0).map_err(StartError::of)?;
-        let (log, snapshots) = (self.disk.open_group(number).await?, self.disk.raft_snapshots(number));
-        if log.is_empty() && !snapshots.exist().await.map_err(StartError::of)? {
-            return Ok(());
-        }
-        tracing::info!(group = %id, "forgetting a group that this member does not carry any more");
-        // In this order: a log without its snapshots would look like a damaged one.
-        log.forget().await.map_err(StartError::of)?;
-        snapshots.forget().await.map_err(StartError::of)
-    }
-
     /// Starts one lock group with its actors.
     pub(super) async fn start_group(&self, id: GroupId) -> Result<(Group, Arc<GroupSink>), StartError> {
         let clock = self.clock.clone();

@@ -11,20 +11,16 @@ use holdfast_locktable::{
 use holdfast_partitioner::{
     GroupId, PartitionMap, Registry,
     change::{Change, Given, Groups, Request, change},
-    load::Loads,
-    planner::{Mode, Plan, Policy, PolicyEdit},
+    planner::{Mode, Policy, PolicyEdit},
 };
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::{
-    sync::{Notify, watch},
-    time::Instant,
-};
+use tokio::sync::{Notify, watch};
 
 use super::{
     AuditRecord, MetaApplied, MetaCommand, MetaOutcome,
     changes::{NewChange, Past, UnderWay},
     encode_command,
+    looks::{Looks, PlannerNow},
     placement::{PlaceCommand, Placed, Placement},
     places::{Doings, PlaceAsk, PlacementNow},
 };
@@ -131,26 +127,6 @@ pub struct ChangesNow {
     pub moves: MoveNumber,
 }
 
-/// The planner as the leader of the meta group knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannerNow {
-    /// When it acts.
-    pub policy: Policy,
-    /// Its last look at the load; none yet where the leader is new.
-    pub look: Option<Look>,
-}
-
-/// One look of the planner at the load of all groups.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Look {
-    /// How long ago it was, in milliseconds.
-    pub ago_ms: u64,
-    /// What was measured.
-    pub loads: Loads,
-    /// What came of it.
-    pub plan: Plan,
-}
-
 /// The result of a verb.
 pub type MetaResult = Result<MetaAnswer, GroupError>;
 
@@ -160,16 +136,8 @@ pub struct MetaGroup {
     raft: RaftGroup,
     clock: Clock,
     plans: Arc<Plans>,
-    looked: Arc<Mutex<Option<Looked>>>,
+    looks: Looks,
     doings: Doings,
-}
-
-/// A look, when and as which leader it was taken.
-#[derive(Clone, Debug)]
-struct Looked {
-    at: Instant,
-    term: Term,
-    look: Look,
 }
 
 /// What this member plans changes of the map with.
@@ -193,7 +161,12 @@ impl Plans {
 impl MetaGroup {
     /// The meta group of a member.
     pub fn new(raft: RaftGroup, clock: Clock, plans: Plans) -> Self {
-        Self { raft, clock, plans: Arc::new(plans), looked: Arc::default(), doings: Doings::default() }
+        Self { raft, clock, plans: Arc::new(plans), looks: Looks::default(), doings: Doings::default() }
+    }
+
+    /// The planner's last look.
+    pub(super) const fn looks(&self) -> &Looks {
+        &self.looks
     }
 
     /// What goes on with groups.
@@ -331,19 +304,6 @@ impl MetaGroup {
     /// What this member plans changes with.
     pub fn plans(&self) -> &Plans {
         &self.plans
-    }
-
-    /// Keeps a look of the planner, taken as the leader of this term, for whoever asks.
-    pub fn looked(&self, term: Term, loads: Loads, plan: Plan) {
-        let look = Look { ago_ms: 0, loads, plan };
-        *self.looked.lock() = Some(Looked { at: Instant::now(), term, look });
-    }
-
-    fn planner(&self, term: Term) -> PlannerNow {
-        let looked = self.looked.lock().clone().filter(|looked| looked.term == term);
-        let look =
-            looked.map(|Looked { at, look, .. }| Look { ago_ms: at.elapsed().as_millis() as u64, ..look });
-        PlannerNow { policy: self.policy(), look }
     }
 
     /// Proposes a command; a refusal is an error with its sentence.

@@ -6,6 +6,7 @@
 pub mod changes;
 pub mod command;
 pub mod group;
+pub mod looks;
 pub mod placement;
 pub mod places;
 pub mod table;

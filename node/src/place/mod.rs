@@ -4,7 +4,7 @@
 //! ```text
 //!   meta log     SetReplicas ─────────────────────────────────────────────────────────► Settle
 //!   group                      learner added ─► caught up ─► leader stays ─► voters replaced │
-//!   members      new one starts the group                                                    └─► old one stops and forgets it
+//!   members      new one starts the group                                                    └─► old one stops it
 //! ```
 //! What stands in the meta log and in the group's own says how far a change is, so that another member goes on where one stopped.
 //! [`steps`], [`plan`], [`leaders`]: what to do. Here it is done.
@@ -199,7 +199,7 @@ impl Placer {
     }
 
     /// A member must know that it is to carry the group, and must have begun to: one that still acts on an earlier placement
-    /// would forget what it is sent.
+    /// would stop the group again.
     async fn carries(&self, group: GroupId, member: MemberId, version: u64) -> Result<(), String> {
         let asked = self.router.ask_member(member, group, ReplicaCall::Carries { version });
         match timeout(LOOK, asked).await {
@@ -244,7 +244,15 @@ impl Placer {
     /// Lets another member lead a group, where that is due. Answers whether it was.
     async fn move_leader(&mut self, placement: &Placement, views: &BTreeMap<GroupId, GroupView>) -> bool {
         let (now, seen) = (Instant::now(), &self.seen);
-        let led: Vec<Led> = views.values().filter_map(|view| led(view, seen.get(&view.group)?)).collect();
+        let mut led: Vec<Led> = views.values().filter_map(|view| led(view, seen.get(&view.group)?)).collect();
+        let due = |led: &[Led]| {
+            leaders::off_drained(led, &placement.drained).or_else(|| leaders::spread(led, &placement.drained))
+        };
+        if due(&led).is_some() {
+            // That a voter had caught up says nothing of whether it is there.
+            let reachable = self.reachable().await;
+            led.iter_mut().for_each(|led| led.ready.retain(|member| reachable.contains(member)));
+        }
         if let Some(transfer) = leaders::off_drained(&led, &placement.drained) {
             return self.transfer(transfer, "its leader is drained").await;
         }
@@ -271,12 +279,19 @@ impl Placer {
         true
     }
 
+    /// This member, and those that answer it.
+    async fn reachable(&self) -> BTreeSet<MemberId> {
+        let mut reachable = BTreeSet::from([self.router.member()]);
+        reachable.extend(self.router.reachable().await);
+        reachable
+    }
+
     /// Begins the next change of replicas, where one is due. Answers whether it has begun.
     async fn begin_change(&self, placement: &Placement) -> bool {
-        let mut reachable = BTreeSet::from([self.router.member()]);
-        if plan::next_change(placement, &placement.members).is_some() {
-            reachable.extend(self.router.reachable().await);
+        if plan::next_change(placement, &placement.members).is_none() {
+            return false;
         }
+        let reachable = self.reachable().await;
         let Some(plan::Change { group, replicas, why }) = plan::next_change(placement, &reachable) else {
             return false;
         };

@@ -210,40 +210,6 @@ impl RaftSnapshots {
         self.newest.lock().await.held = None;
     }
 
-    /// Whether there is one, whole or not.
-    ///
-    /// # Errors
-    /// When the folder refuses.
-    pub async fn exist(&self) -> Result<bool, RaftSnapshotError> {
-        let _alone = self.newest.lock().await;
-        match &self.place {
-            Place::Folder(folder) => {
-                let folder = folder.clone();
-                blocking(move || files::any(&folder)).await
-            }
-            Place::Memory(memory) => Ok(memory.0.lock().contains_key(&self.group)),
-        }
-    }
-
-    /// Deletes all of them: the group is not on this member any more, and its log has been forgotten before.
-    ///
-    /// # Errors
-    /// When the folder refuses.
-    pub async fn forget(&self) -> Result<(), RaftSnapshotError> {
-        let mut newest = self.newest.lock().await;
-        match &self.place {
-            Place::Folder(folder) => {
-                let folder = folder.clone();
-                blocking(move || files::delete_all(&folder)).await?;
-            }
-            Place::Memory(memory) => {
-                memory.0.lock().remove(&self.group);
-            }
-        }
-        *newest = Newest { looked: true, ..Newest::default() };
-        Ok(())
-    }
-
     async fn look(&self, newest: &mut Newest) -> Result<Found, RaftSnapshotError> {
         let found = self.read().await?;
         newest.looked = true;

@@ -267,7 +267,7 @@ async fn pace(session: Session, lock: &str, over: Arc<AtomicBool>) -> Vec<Durati
 async fn take_many(session: &Session, prefix: &str, count: usize) -> Vec<LockGuard> {
     let names = (0..count).map(|n| format!("{prefix}{}/{n}", session.id()));
     let taken = names.map(|name| async move {
-        let lock = (**session).lock(&name);
+        let lock = (**session).lock(name);
         eventually_taken(|| lock.acquire_timeout(SOON)).await
     });
     stream::iter(taken).buffer_unordered(32).collect().await

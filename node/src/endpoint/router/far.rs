@@ -98,6 +98,8 @@ impl Router {
                 leaders.extend(self.far_carriers(id));
             }
             leaders.extend(known);
+            // A replica that was voted out goes on naming the leader that it heard last.
+            leaders.extend(self.inner.far.leader(id).filter(|_| self.is_spread()));
         }
         leaders
     }

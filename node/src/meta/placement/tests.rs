@@ -136,7 +136,7 @@ proptest! {
 
     /// Whatever is asked in whatever order: who may still be in a group carries it.
     #[test]
-    fn nobody_who_may_be_in_a_group_forgets_it(asked in prop::collection::vec(prop::sample::subsequence((1_u64..=7).collect::<Vec<_>>(), 3), 1..12)) {
+    fn nobody_who_may_be_in_a_group_stops_it(asked in prop::collection::vec(prop::sample::subsequence((1_u64..=7).collect::<Vec<_>>(), 3), 1..12)) {
         let mut placement = begun(7, 1);
         let mut may_be_in: BTreeSet<MemberId> = placement.groups[&GroupId(1)].replicas.iter().copied().collect();
         for (at, replicas) in asked.into_iter().enumerate() {

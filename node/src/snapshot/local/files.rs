@@ -71,21 +71,6 @@ fn delete_others(folder: &Path, kept: &Path) {
     }
 }
 
-/// Whether there is any.
-pub(super) fn any(folder: &Path) -> Result<bool, RaftSnapshotError> {
-    let failed = |source| RaftSnapshotError::Io { act: "list", path: folder.to_owned(), source };
-    Ok(!list(folder).map_err(failed)?.is_empty())
-}
-
-/// Deletes the whole folder.
-pub(super) fn delete_all(folder: &Path) -> Result<(), RaftSnapshotError> {
-    match fs::remove_dir_all(folder) {
-        Ok(()) => Ok(()),
-        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(RaftSnapshotError::Io { act: "delete", path: folder.to_owned(), source }),
-    }
-}
-
 /// The newest snapshot that is whole.
 pub(super) fn read_newest(
     folder: &Path,
