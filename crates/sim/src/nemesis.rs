@@ -66,6 +66,8 @@ type Plan = (Vec<Act>, u64, Vec<Act>);
 pub struct Nemesis {
     dice: Dice,
     trace: Trace,
+    /// Before, nothing goes wrong.
+    begin_ms: u64,
     next: u64,
     due: BTreeMap<u64, Vec<Act>>,
     faults: u64,
@@ -79,7 +81,7 @@ impl Nemesis {
     #[must_use]
     pub fn new(mut dice: Dice, trace: Trace, begin_ms: u64, spared: Spared) -> Self {
         let aim = Aim::new(Dice::from_rng(&mut dice));
-        Self { dice, trace, next: begin_ms, due: BTreeMap::new(), faults: 0, aim, spared }
+        Self { dice, trace, begin_ms, next: begin_ms, due: BTreeMap::new(), faults: 0, aim, spared }
     }
 
     /// How many faults there were.
@@ -106,7 +108,9 @@ impl Nemesis {
             let plan = self.choose(cluster);
             self.begin(now, plan, cluster, network);
         }
-        if let Some(plan) = self.aim.look(cluster) {
+        if now >= self.begin_ms
+            && let Some(plan) = self.aim.look(cluster)
+        {
             self.begin(now, plan, cluster, network);
         }
     }
