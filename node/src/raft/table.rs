@@ -18,7 +18,6 @@ use crate::meta::{MetaApplied, MetaCommand, MetaTable, decode_command};
 
 /// The state of one group.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one per group, and never moved about")]
 pub enum Table {
     /// Of a lock group.
     Locks(LockTable),
@@ -28,7 +27,6 @@ pub enum Table {
 
 /// What a group replicates, and who follows it on this member.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one per group, and never moved about")]
 pub enum Machine {
     /// Locks.
     Locks {
