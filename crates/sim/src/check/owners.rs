@@ -59,6 +59,13 @@ impl Owners {
         known.owners.insert(stake.session, stake);
     }
 
+    /// A session is over, as its claimant sees it; where an operator has ended it, at that moment.
+    pub fn strike_all(&self, session: SessionId) {
+        for known in self.0.lock().values_mut() {
+            known.owners.remove(&session);
+        }
+    }
+
     /// A claimant counts on a partition no more.
     pub fn strike(&self, claim: &Name, partition: u32, session: SessionId) {
         if let Some(known) = self.0.lock().get_mut(&(claim.clone(), partition)) {
@@ -103,6 +110,9 @@ mod tests {
         owners.count(0, &claim, 3, stake(1, 5, 100), &findings);
         owners.strike(&claim, 3, SessionId::new(1).unwrap());
         owners.count(1, &claim, 3, stake(2, 6, 100), &findings);
+        assert!(findings.is_empty(), "{:?}", findings.all());
+        owners.strike_all(SessionId::new(2).unwrap());
+        owners.count(2, &claim, 3, stake(3, 7, 100), &findings);
         assert!(findings.is_empty(), "{:?}", findings.all());
     }
 }

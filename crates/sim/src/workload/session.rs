@@ -374,6 +374,7 @@ impl Session {
         for name in held.keys() {
             self.setting.counts.strike(self.who.client, name);
         }
+        self.setting.owners.strike_all(self.id);
     }
 
     /// Closes the session; whether that arrives is not waited for long.
