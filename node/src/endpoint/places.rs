@@ -24,12 +24,17 @@ pub struct PlacesTell {
     spreads: bool,
 }
 
+/// The placement of a cluster that has none, by what a member was told at its start: every group on every member.
+pub fn everywhere(config: &MemberConfig) -> Placement {
+    let members = config.members.iter().map(|entry| entry.id).collect();
+    let groups: Vec<GroupId> = (1..=u32::from(config.groups.lock_groups)).map(GroupId).collect();
+    Placement::everywhere(&members, &groups, config.replicas())
+}
+
 impl PlacesTell {
     /// By what the member was told at its start; nothing is known yet.
     pub fn new(config: &MemberConfig) -> (Self, PlacesWatch) {
-        let members = config.members.iter().map(|entry| entry.id).collect();
-        let groups: Vec<GroupId> = (1..=u32::from(config.groups.lock_groups)).map(GroupId).collect();
-        let everywhere = Arc::new(Placement::everywhere(&members, &groups, config.replicas()));
+        let everywhere = Arc::new(everywhere(config));
         let (tell, places) = watch::channel(None);
         (Self { tell, everywhere, spreads: config.spreads() }, places)
     }

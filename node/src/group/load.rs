@@ -47,7 +47,7 @@ pub struct LoadMeter {
 struct Windows {
     epoch: MapEpoch,
     now: Meter,
-    last: Option<Meter>,
+    last: Option<Arc<Meter>>,
     last_ended_ms: u64,
 }
 
@@ -67,7 +67,7 @@ impl Windows {
         if self.epoch != epoch {
             *self = Self::new(epoch, now_ms);
         } else if now_ms.saturating_sub(self.now.since_ms()) >= WINDOW.as_millis() as u64 {
-            self.last = Some(std::mem::replace(&mut self.now, Meter::new(now_ms)));
+            self.last = Some(Arc::new(std::mem::replace(&mut self.now, Meter::new(now_ms))));
             self.last_ended_ms = now_ms;
         }
     }
@@ -100,12 +100,18 @@ impl LoadMeter {
     /// The last window that is over, or what there is of the first. `waiters` says how many wait for which name.
     pub(super) fn measured(&self, waiters: &BTreeMap<String, u64>) -> Option<Measured> {
         let map: Arc<PartitionMap> = self.map.borrow().clone()?;
-        let mut windows = self.windows.lock();
-        let now_ms = self.now_ms();
-        windows.turn(map.epoch(), now_ms);
-        let (meter, ended_ms) = match &windows.last {
-            Some(last) => (last, windows.last_ended_ms),
-            None => (&windows.now, now_ms.max(windows.now.since_ms() + LEAST.as_millis() as u64)),
+        // Proposals that come back wait for the windows, and not for the report.
+        let (meter, ended_ms) = {
+            let mut windows = self.windows.lock();
+            let now_ms = self.now_ms();
+            windows.turn(map.epoch(), now_ms);
+            match &windows.last {
+                Some(last) => (last.clone(), windows.last_ended_ms),
+                None => {
+                    let least_ms = windows.now.since_ms() + LEAST.as_millis() as u64;
+                    (Arc::new(windows.now.clone()), now_ms.max(least_ms))
+                }
+            }
         };
         let (group, prefixes) = meter.report(ended_ms, self.group, &map, waiters);
         Some(Measured { epoch: map.epoch(), group, prefixes })

@@ -28,7 +28,7 @@ use crate::{
     clock::Clock,
     config::MemberConfig,
     endpoint::{
-        places::PlacesTell,
+        places::{PlacesTell, everywhere},
         types::{AuditEntry, cluster::GroupView},
     },
     group::{proposer::GroupError, read::group_view},
@@ -152,9 +152,7 @@ pub struct Plans {
 impl Plans {
     /// The placement of a cluster that has none.
     pub fn everywhere(&self) -> Placement {
-        let members = self.config.members.iter().map(|entry| entry.id).collect();
-        let groups: Vec<GroupId> = (1..=u32::from(self.config.groups.lock_groups)).map(GroupId).collect();
-        Placement::everywhere(&members, &groups, self.config.replicas())
+        everywhere(&self.config)
     }
 }
 

@@ -13,7 +13,8 @@ use crate::{
     watch::holds::{Hold, HoldNews, Listener},
 };
 
-/// Pause between two rounds: the end of a hold is told within a second of it.
+/// Pause between two rounds. A round itself may wait half a second for a group without a leader, so that the end of a hold is told
+/// within one and a half seconds.
 const ROUND: Duration = Duration::from_millis(500);
 
 /// A hold to follow, the last map epoch under which it stood somewhere, and who listens.
