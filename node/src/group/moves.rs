@@ -14,6 +14,7 @@ use holdfast_locktable::{
     command::{Activate, Command, DropRange, Import, LearnedEnd, Seal},
     ids::{MoveNumber, Revision, SessionEpoch, SessionId},
     moved::{Cursor, Export},
+    mutant,
     name::Name,
     outcome::{Outcome, Rejection},
     table::{Goer, LockTable},
@@ -91,6 +92,11 @@ pub enum MoveCall {
     },
     /// Let go of a range.
     Drop(DropRange),
+    /// Of which ends of sessions that have their home here has a group not heard yet?
+    Owed {
+        /// The group.
+        group: GroupId,
+    },
 }
 
 /// What a verb of a move answers.
@@ -117,6 +123,8 @@ pub enum MoveAnswer {
         /// No token of the source is higher.
         revision: Revision,
     },
+    /// The group has not acknowledged these.
+    Owed(Vec<LearnedEnd>),
 }
 
 /// How much there is in a range.
@@ -218,6 +226,10 @@ impl Group {
             MoveCall::Unseal { move_number } => self.step(Command::Unseal { move_number }).await?,
             MoveCall::Discard { move_number } => self.step(Command::Discard { move_number }).await?,
             MoveCall::Drop(dropped) => self.step(Command::Drop(dropped)).await?,
+            MoveCall::Owed { group } => {
+                self.confirm().await?;
+                MoveAnswer::Owed(self.locks(|table| table.owed_to(group)))
+            }
         };
         Ok(GroupAnswer::Move(answer))
     }
@@ -255,8 +267,8 @@ impl Group {
         let sessions: Vec<SessionId> = goers.iter().map(|goer| goer.session).collect();
         let begun = self.parts.sealing.begin(move_number, sessions.iter().copied().collect());
         let left = self.parts.lease.send(LeftMs(sessions)).await;
-        let left =
-            left.map_err(|error| GroupError::Fatal(format!("the lease manager has stopped: {error}")))?;
+        let stopped = |error| self.unanswered(format_args!("the lease manager has stopped: {error}"));
+        let left = left.map_err(stopped)?;
         let left = goers.iter().zip(left);
         let left = left.filter_map(|(goer, left)| Some((goer.session, goer.epoch, left?))).collect();
         let sealed =
@@ -274,8 +286,10 @@ impl Group {
     /// Goes on to its end also where whoever asked is gone: until then nothing expires here.
     async fn activate(&self, activate: Activate) -> Result<MoveAnswer, GroupError> {
         let (group, number) = (self.clone(), activate.move_number);
-        let stopped = |error| GroupError::Fatal(format!("the lease manager has stopped: {error}"));
-        self.parts.lease.send(Arriving(number)).await.map_err(stopped)?;
+        let stopped = |error| self.unanswered(format_args!("the lease manager has stopped: {error}"));
+        if !mutant!("expiry-behind-an-arrival") {
+            self.parts.lease.send(Arriving(number)).await.map_err(stopped)?;
+        }
         let activated = tokio::spawn(async move {
             let activated = group.step(Command::Activate(activate)).await;
             if matches!(activated, Err(GroupError::Unknown)) {

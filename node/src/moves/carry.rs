@@ -86,7 +86,7 @@ impl Mover {
             // An import that an earlier try has completed says so at once; its sessions are all of them all the same.
             if last.is_some() {
                 let digest = complete.ok_or_else(|| surprise("an import"))?;
-                self.attach(&goers, moved.to).await?;
+                tokio::try_join!(self.attach(&goers, moved.to), self.tell_owed(moved.to))?;
                 return Ok(digest);
             }
         }
@@ -133,6 +133,24 @@ impl Mover {
             return Ok(());
         }
         self.router.call(to, GroupCall::LearnEnds(lost)).await.map(drop)
+    }
+
+    /// Rule R11: a session that had ended before the export has left nothing there that keeps late copies of its requests from being
+    /// executed, and the destination may know it and not its end. So it is told now of every end that it has not heard of yet,
+    /// whichever home it is from. Sessions that end later have left what they asked for in the export.
+    async fn tell_owed(&self, to: GroupId) -> Result<(), GroupError> {
+        let homes = self.router.begun_groups().into_iter().filter(|home| *home != to);
+        let asked = homes.map(|home| async move {
+            match self.step(home, MoveCall::Owed { group: to }).await? {
+                MoveAnswer::Owed(ends) => Ok(ends),
+                _ => Err(surprise("an account of ends")),
+            }
+        });
+        let owed = futures::future::try_join_all(asked).await?.concat();
+        for ends in owed.chunks(ATTACH_AT_ONCE) {
+            self.router.call(to, GroupCall::LearnEnds(ends.to_vec())).await?;
+        }
+        Ok(())
     }
 
     /// After the decision: the destination owns the range, the source lets go of it.

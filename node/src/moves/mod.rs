@@ -3,7 +3,7 @@
 //! ```text
 //!   meta log      reserve ─────────────────────────────────────── decide ─────────────────────────── finish
 //!   source               ready, seal ── export ──┐                   │                  drop ──┘
-//!   homes                                        │   attach ─────────┤                    │
+//!   homes                                        │   attach, owed ───┤                    │
 //!   destination          ready                   └─► import (apart)──┘     activate ──────┘
 //! ```
 //! What stands in the meta log says how far a move is, so that another member goes on where one stopped, and steps that

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_locktable::ids::Term;
+use holdfast_locktable::{ids::Term, mutant};
 use holdfast_partitioner::GroupId;
 use openraft::{
     Instant as _, Raft, async_runtime::watch::WatchReceiver, errors::Fatal, metrics::RaftServerMetrics,
@@ -148,7 +148,7 @@ impl Follow {
         let (leads_here, mut ready, mut alone) = (leads.is_some(), false, false);
         if let Some(held) = leads {
             alone = self.quorum_age(held.since) > self.timing.election_timeout_max;
-            if held.alone && !alone {
+            if held.alone && !alone && !mutant!("in-flight-forgotten") {
                 held.owed = self.raft.metrics().borrow_watched().last_log_index;
             }
             held.alone = alone;

@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 use bytes::Bytes;
-use holdfast_partitioner::{Range, same_names};
+use holdfast_partitioner::{GroupId, Range, same_names};
 
 use super::{LockTable, Role, Session, moves::Sealed};
 use crate::{
     codec,
+    command::LearnedEnd,
     ids::{MoveNumber, Revision, SessionEpoch, SessionId},
     moved::{Cursor, Export, Moved, MovedClaim, MovedKey, MovedLease, MovedMember, MovedSession},
     outcome::Rejection,
@@ -149,6 +150,17 @@ impl LockTable {
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Ends of sessions that have their home here and that a group has not acknowledged yet.
+    pub fn owed_to(&self, group: GroupId) -> Vec<LearnedEnd> {
+        let pending = self.state.pending.iter().filter(|(_, pending)| pending.to_tell.contains(&group));
+        let owed = pending.map(|(session, pending)| LearnedEnd {
+            session: *session,
+            epoch: pending.epoch,
+            reason: pending.reason,
+        });
+        owed.collect()
     }
 
     /// Who would go along with a range: so many sessions behind `after` are looked at. Answers those of them with something

@@ -78,6 +78,10 @@ impl World {
         if words[0] == "import" {
             return self.import(group, &words);
         }
+        if words[0] == "learn-owed" {
+            let ends = self.group(words[1].parse().unwrap()).table.owed_to(GroupId(group));
+            return self.apply(group, &words, Command::LearnEnds { ends });
+        }
         match parse::read(&self.groups[&group].table, &words) {
             Some(lines) => lines,
             None => {
