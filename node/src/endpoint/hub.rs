@@ -1,18 +1,25 @@
 //! Collects keepalives of all clients of this member and spreads them, one message per member, to every group leader.
 //!
 //! A batch goes out as soon as the one before is on its way; nothing waits for a tick. Knows no deadlines: the leaders do.
+//! How long a caller waits for whoever is slow is for [`answers`] to say.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod answers;
 
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream, FuturesUnordered},
+};
 use holdfast_locktable::ids::SessionId;
-use holdfast_partitioner::{GroupId, MapEpoch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use self::answers::{Answer, Asking, Source, answer_callers};
 use super::{
-    router::{MemberAnswer, MemberCall, Router},
-    types::{GroupLease, LeaseState},
+    router::{Asked, MemberAnswer, MemberCall, Router, Said, Silences},
+    types::GroupLease,
 };
-use crate::{group::keepalive::Renewal, raft::types::MemberId};
+use crate::raft::types::MemberId;
 
 /// Keepalives that may be under way. Beyond it callers are refused as overloaded and try again.
 const MAX_UNDER_WAY: usize = 131_072;
@@ -48,7 +55,8 @@ pub struct KeepaliveHub {
 }
 
 impl KeepaliveHub {
-    /// Starts the hub; it ends with its last handle. A member that does not answer within `patience` counts as unavailable.
+    /// Starts the hub; it ends with its last handle. A member that does not answer within `patience` counts as unavailable,
+    /// and sooner for sessions whose TTL is too short to wait for it.
     pub fn start(router: Router, patience: Duration) -> Self {
         let (queue, keepalives) = mpsc::unbounded_channel();
         tokio::spawn(gather(router, patience, keepalives));
@@ -67,6 +75,7 @@ impl KeepaliveHub {
 }
 
 async fn gather(router: Router, patience: Duration, mut queue: mpsc::UnboundedReceiver<Keepalives>) {
+    let silences = Silences::default();
     while let Some(first) = queue.recv().await {
         if first.sessions.len() < BATCH {
             tokio::time::sleep(GATHER).await;
@@ -79,81 +88,72 @@ async fn gather(router: Router, patience: Duration, mut queue: mpsc::UnboundedRe
             count += keepalives.sessions.len();
             batch.push(keepalives);
         }
-        tokio::spawn(spread(router.clone(), patience, batch));
+        tokio::spawn(spread(router.clone(), silences.clone(), patience, batch));
     }
 }
 
 /// Sends one batch to every member that leads anything, and answers each caller.
-async fn spread(router: Router, patience: Duration, batch: Vec<Keepalives>) {
+async fn spread(router: Router, silences: Silences<MemberId>, patience: Duration, batch: Vec<Keepalives>) {
     let sessions: Arc<[SessionId]> =
         batch.iter().flat_map(|keepalives| keepalives.sessions.iter().copied()).collect();
-    let asked = router.leaders().into_iter().map(|member| {
-        let (router, sessions) = (router.clone(), sessions.clone());
-        async move { tokio::time::timeout(patience, ask(&router, member, sessions)).await.unwrap_or_default() }
-    });
-    let answers: BTreeMap<GroupId, Vec<Renewal>> =
-        futures::future::join_all(asked).await.into_iter().flatten().collect();
-    let groups = router.all_groups();
-    for group in &groups {
-        match answers.get(group).and_then(|renewals| renewals.iter().map(|renewal| renewal.epoch).max()) {
-            Some(epoch) => router.note_epoch(*group, epoch),
-            None => router.note_silence(*group),
-        }
-    }
-    let mut next = 0;
-    for keepalives in batch {
-        let mine = next..next + keepalives.sessions.len();
-        next = mine.end;
-        // A caller that went away needs no answer.
-        let _ = keepalives.caller.send(mine.map(|at| renewals(at, &groups, &answers)).collect());
-    }
-}
-
-async fn ask(router: &Router, member: MemberId, sessions: Arc<[SessionId]>) -> Vec<(GroupId, Vec<Renewal>)> {
-    let answered = if member == router.member() {
-        router.keepalive_here(sessions).await
-    } else {
-        match router.ask(member, &MemberCall::Keepalive(sessions.to_vec())).await {
-            Ok(MemberAnswer::Keepalive(groups)) => groups,
-            Ok(_) | Err(_) => Vec::new(),
-        }
+    let (asked, answers) = ask_all(&router, &silences, &sessions);
+    let silent_since = |source| match source {
+        Source::Here(group) => router.silent_since(group),
+        Source::Member(member) => silences.since(member),
     };
-    let answered: Vec<(GroupId, Vec<Renewal>)> =
-        answered.into_iter().filter_map(|(group, renewals)| Some((group, renewals.ok()?))).collect();
-    router.note_leader(member, answered.iter().map(|(group, _)| *group));
-    answered
-}
-
-fn renewals(at: usize, groups: &[GroupId], answers: &BTreeMap<GroupId, Vec<Renewal>>) -> Renewals {
-    let mut ttl_ms = None;
-    let lease = |group: &GroupId| {
-        let renewal = answers.get(group).and_then(|renewals| renewals.get(at)).copied();
-        if let Some(renewal) = renewal.filter(|renewal| renewal.state == LeaseState::Renewed) {
-            ttl_ms = Some(renewal.ttl_ms);
+    let asked = Asking { asked, answers, silent_since };
+    let heard = answer_callers(batch, asked, || router.all_groups(), patience).await;
+    for group in router.all_groups() {
+        if !heard.contains(&group) {
+            router.note_silence(group);
         }
-        let (state, epoch) =
-            renewal.map_or((LeaseState::Unavailable, MapEpoch::NONE), |r| (r.state, r.epoch));
-        GroupLease { group: *group, state, epoch }
-    };
-    let groups = groups.iter().map(lease).collect();
-    Renewals { groups, ttl_ms }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Asks every member that leads anything. The groups led here answer one by one, those of another member together. What
+/// an answer shows of its groups is noted as it comes.
+fn ask_all(
+    router: &Router,
+    silences: &Silences<MemberId>,
+    sessions: &Arc<[SessionId]>,
+) -> (BTreeSet<Source>, BoxStream<'static, (Source, Answer)>) {
+    let own = router.member();
+    let (groups, here) = router.keepalives_here(sessions);
+    let here = here.map(move |said| (Source::Here(said.0), own, vec![said]));
+    let others: Vec<MemberId> = router.leaders().into_iter().filter(|member| *member != own).collect();
+    let asked = groups.into_iter().map(Source::Here).chain(others.iter().copied().map(Source::Member));
+    let asked = asked.collect();
+    let far =
+        others.into_iter().map(|member| ask(router.clone(), silences.ask(member), member, sessions.clone()));
+    let far: FuturesUnordered<_> = far.collect();
+    let router = router.clone();
+    let answers = stream::select(here, far);
+    (asked, answers.map(move |(source, member, said)| (source, noted(&router, member, said))).boxed())
+}
 
-    #[test]
-    fn a_group_that_did_not_answer_is_unavailable_and_renews_nothing() {
-        let renewed = Renewal { state: LeaseState::Renewed, ttl_ms: 9_000, epoch: MapEpoch(3) };
-        let unknown = Renewal { state: LeaseState::Unknown, ttl_ms: 0, epoch: MapEpoch(3) };
-        let answers = BTreeMap::from([(GroupId(1), vec![unknown, renewed])]);
-        let groups = [GroupId(1), GroupId(2)];
-        let second = renewals(1, &groups, &answers);
-        assert_eq!(second.ttl_ms, Some(9_000));
-        let line = |group, state, epoch| GroupLease { group: GroupId(group), state, epoch: MapEpoch(epoch) };
-        let expected = [line(1, LeaseState::Renewed, 3), line(2, LeaseState::Unavailable, 0)];
-        assert_eq!(second.groups, expected);
-        assert_eq!(renewals(0, &groups, &answers).ttl_ms, None);
+async fn ask(
+    router: Router,
+    asked: Asked<MemberId>,
+    member: MemberId,
+    sessions: Arc<[SessionId]>,
+) -> (Source, MemberId, Vec<Said>) {
+    let said = match router.ask(member, &MemberCall::Keepalive(sessions.to_vec())).await {
+        Ok(MemberAnswer::Keepalive(groups)) => groups,
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    asked.answered();
+    (Source::Member(member), member, said)
+}
+
+/// Notes what the answer of a member shows, and leaves out groups that did not do what they were asked.
+fn noted(router: &Router, member: MemberId, said: Vec<Said>) -> Answer {
+    let answer: Answer =
+        said.into_iter().filter_map(|(group, renewals)| Some((group, renewals.ok()?))).collect();
+    router.note_leader(member, answer.iter().map(|(group, _)| *group));
+    for (group, renewals) in &answer {
+        if let Some(epoch) = renewals.iter().map(|renewal| renewal.epoch).max() {
+            router.note_epoch(*group, epoch);
+        }
     }
+    answer
 }

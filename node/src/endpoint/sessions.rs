@@ -70,7 +70,9 @@ impl Endpoint {
     fn ownership_epochs(&self) -> BTreeMap<GroupId, MapEpoch> {
         let mut epochs = self.parts.router.far_epochs();
         for group in self.parts.router.groups() {
-            epochs.insert(group.id(), group.locks(LockTable::ownership_epoch));
+            // A replica that is just coming or going may be behind what the group has answered.
+            let here = group.locks(LockTable::ownership_epoch);
+            epochs.entry(group.id()).and_modify(|noted| *noted = here.max(*noted)).or_insert(here);
         }
         epochs
     }
