@@ -90,9 +90,10 @@ impl Endpoint {
         } else {
             match router.call(group, GroupCall::Status).await {
                 Ok(GroupAnswer::Status(leader)) => Some(*leader),
-                Ok(_) | Err(_) => Some(
-                    router.group(group).map_or_else(|| GroupView::unreachable(group), |here| here.status()),
-                ),
+                Ok(_) | Err(_) => {
+                    let here = router.current_group(group);
+                    Some(here.map_or_else(|| GroupView::unreachable(group), |here| here.status()))
+                }
             }
         };
         led.map(|mut view| {

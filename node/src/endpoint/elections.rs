@@ -73,7 +73,7 @@ impl Endpoint {
                 let group = change?.group;
                 // The change may be older than a move: what counts is what stands where the name is now.
                 let owner = map.borrow().as_ref().map_or(group, |map| map.locate(name.internal()));
-                let leader = match router.group(owner) {
+                let leader = match router.current_group(owner) {
                     Some(replica) => {
                         let queue = replica.locks(|table| table.queue(&name));
                         queue.and_then(|queue| leader_view(queue, clock.wall_ms()))

@@ -1,4 +1,4 @@
-//! Hearing of the ends of holds on this member's own replica (promise P8), and of those elsewhere ([`far`]).
+//! Hearing of the ends of holds on this member's own replica (promise P8), where it is current, and of those elsewhere ([`far`]).
 //!
 //! One look-up when a hold is followed and one when it ends; nothing else that happens in its group costs anything here.
 
@@ -32,7 +32,7 @@ impl Endpoint {
     /// under the map epoch. `NoLeader` where this member does not know yet what has become of it; then nobody will be told.
     pub async fn follow_hold(&self, hold: &Hold, epoch: MapEpoch, listener: &Listener) -> Answer<()> {
         let id = self.group_of(&hold.name).await?;
-        let Some(group) = self.parts.router.group(id) else {
+        let Some(group) = self.parts.router.current_group(id) else {
             self.parts.far_holds.follow(hold, epoch, listener);
             return Ok(());
         };

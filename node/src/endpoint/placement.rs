@@ -24,8 +24,9 @@ use crate::{
 const BEGIN: Duration = Duration::from_millis(400);
 
 impl Endpoint {
-    /// Adds lock groups, which own nothing yet, on the members that carry the fewest; answers once each has a leader, or after
-    /// half a second. A repeat with the same request number adds nothing again. Recorded in the audit log.
+    /// Adds lock groups, which own nothing yet, on the members that carry the fewest, those first that answer now; refused where
+    /// those are no majority of a group. Answers once each has a leader, or after half a second. A repeat with the same
+    /// request number adds nothing again. Recorded in the audit log.
     pub async fn add_groups(
         &self,
         count: u16,
@@ -37,10 +38,9 @@ impl Endpoint {
         let request = request.unwrap_or_else(rand::random);
         let target = format!("{count} lock groups");
         let add = || async {
-            match self
-                .meta_call(MetaCall::Place(PlaceAsk::AddGroups { count, reason: reason.clone(), request }))
-                .await?
-            {
+            let reachable = self.parts.router.reachable().await;
+            let ask = PlaceAsk::AddGroups { count, reachable, reason: reason.clone(), request };
+            match self.meta_call(MetaCall::Place(ask)).await? {
                 MetaAnswer::GroupsAdded(groups) => Ok(groups),
                 _ => Err(ApiError::no_leader(GroupId::META)),
             }

@@ -3,11 +3,14 @@
 //! The only place that retries between members. Whether a repeat is harmless is a property of the verb; ids in it make it
 //! so ([`verbs`]). Knows no surface.
 
+mod current;
 mod far;
+mod keepalives;
+mod silence;
 mod verbs;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, OnceLock, atomic::AtomicU64},
     time::Duration,
@@ -19,10 +22,15 @@ use holdfast_locktable::{ids::SessionId, name::Name, outcome::CancelOutcome};
 use holdfast_partitioner::{GroupId, MapEpoch};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 pub use self::far::{ReplicaAnswer, ReplicaCall};
+pub use self::keepalives::Said;
 use self::verbs::{elsewhere, end_of_acquire, leaves_no_record, repeatable};
+pub(super) use self::{
+    keepalives::{HANGS, MOMENT},
+    silence::{Asked, Silences},
+};
 use crate::{
     endpoint::{
         MapWatch,
@@ -31,7 +39,6 @@ use crate::{
     group::{
         Group,
         call::{GroupAnswer, GroupCall, GroupResult},
-        keepalive::Renewal,
         proposer::GroupError,
     },
     meta::group::{MetaCall, MetaGroup, MetaResult},
@@ -69,8 +76,8 @@ pub enum MemberAnswer {
     Group(GroupResult),
     /// To [`MemberCall::Meta`].
     Meta(MetaResult),
-    /// To [`MemberCall::Keepalive`]: one line per group led.
-    Keepalive(Vec<(GroupId, Result<Vec<Renewal>, GroupError>)>),
+    /// To [`MemberCall::Keepalive`]: one line per group led that has answered in time.
+    Keepalive(Vec<Said>),
     /// To [`MemberCall::Ping`]: groups led.
     Pong(Vec<GroupId>),
     /// The call could not be read.
@@ -86,6 +93,10 @@ struct Inner {
     groups: RwLock<BTreeMap<GroupId, Group>>,
     /// Of the placement, the version that this member's groups are started and stopped by.
     carried: AtomicU64,
+    /// The groups whose replica here is current.
+    current: watch::Sender<BTreeSet<GroupId>>,
+    /// Since when groups led here have renewed nothing.
+    silences: Silences<GroupId>,
     meta: OnceLock<MetaGroup>,
     /// How long a group may be without leader before callers are told, in total.
     patience: Duration,
@@ -129,12 +140,15 @@ impl Router {
     ) -> Self {
         let (groups, meta, carried, far) =
             (RwLock::default(), OnceLock::new(), AtomicU64::new(0), Far::default());
+        let current = watch::Sender::new(BTreeSet::new());
         let inner = Inner {
             member,
             peers,
             transport,
             groups,
             carried,
+            current,
+            silences: Silences::default(),
             meta,
             patience,
             map,
@@ -293,9 +307,10 @@ impl Router {
         }
     }
 
-    /// Since when this member has heard of no leader of a group.
+    /// Since when this member has heard of no leader of a group. A replica that is not current need not hear of one: it counts as
+    /// none, and then only a member that hears of no leader of the meta group either takes it that there is none.
     fn quiet_since(&self, group: GroupId) -> Option<Instant> {
-        let leadership = match self.group(group) {
+        let leadership = match self.current_group(group) {
             Some(group) => group.raft().leadership(),
             None => self.meta()?.raft().leadership(),
         };
@@ -306,7 +321,7 @@ impl Router {
     /// Waits until the group's leadership changes as this member sees it, but never long.
     async fn pause(&self, group: GroupId) {
         tokio::time::sleep(RETRY).await;
-        let Some(group) = self.group(group) else { return };
+        let Some(group) = self.current_group(group) else { return };
         let mut leadership = group.raft().leadership();
         if leadership.borrow_and_update().leader.is_none() {
             // Whatever comes first, the next look decides.
@@ -402,19 +417,6 @@ impl Router {
         let meta = self.meta().filter(|meta| meta.leads()).map(|_| GroupId::META);
         let led = self.groups().into_iter().filter(|group| group.leads().is_some());
         meta.into_iter().chain(led.map(|group| group.id())).collect()
-    }
-
-    /// Renews sessions in all groups that this member leads.
-    pub async fn keepalive_here(
-        &self,
-        sessions: Arc<[SessionId]>,
-    ) -> Vec<(GroupId, Result<Vec<Renewal>, GroupError>)> {
-        let led = self.groups().into_iter().filter(|group| group.leads().is_some());
-        let renewals = led.map(|group| {
-            let sessions = sessions.clone();
-            async move { (group.id(), group.keepalive(sessions).await) }
-        });
-        futures::future::join_all(renewals).await
     }
 }
 

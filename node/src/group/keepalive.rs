@@ -110,7 +110,7 @@ impl Group {
         match answer {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(NotLeading)) => Err(GroupError::NotLeader { leader: self.leader() }),
-            Err(error) => Err(GroupError::Fatal(format!("the lease manager has stopped: {error}"))),
+            Err(error) => Err(self.unanswered(format_args!("the lease manager has stopped: {error}"))),
         }
     }
 }

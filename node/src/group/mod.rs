@@ -35,7 +35,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -105,6 +105,8 @@ pub struct Parts {
 pub struct Group {
     parts: Arc<Parts>,
     next_caller: Arc<AtomicU64>,
+    /// Whether this member does not carry the group any more.
+    retired: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Group {
@@ -116,7 +118,8 @@ impl fmt::Debug for Group {
 impl Group {
     /// Puts a group together.
     pub fn new(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts), next_caller: Arc::new(AtomicU64::new(1)) }
+        let (next_caller, retired) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicBool::new(false)));
+        Self { parts: Arc::new(parts), next_caller, retired }
     }
 
     /// Its number.
@@ -216,10 +219,22 @@ impl Group {
     /// Ends the group's actors, once its Raft half has ended here for good: who follows a hold looks for it elsewhere, who watches
     /// is told to go on from where it is.
     pub async fn retire(&self) {
+        // Before the first of them ends, so that nobody takes its silence for that of a member that is going down.
+        self.retired.store(true, Ordering::Release);
         let Parts { lease, fanout, snapshotter, .. } = &*self.parts;
         // One that has ended already needs no telling.
         let ended = tokio::join!(lease.send(Retire), fanout.send(Retire), snapshotter.send(Retire));
         tracing::debug!(group = %self.id(), ?ended, "the group's actors have ended");
+    }
+
+    /// What it means that an actor of the group did not do what it was asked. Where this member does not carry the group any more,
+    /// another one leads it by now, and may be asked; nothing was done. Not for what may have been proposed.
+    fn unanswered(&self, why: impl fmt::Display) -> GroupError {
+        if self.retired.load(Ordering::Acquire) {
+            GroupError::NotLeader { leader: None }
+        } else {
+            GroupError::Fatal(why.to_string())
+        }
     }
 
     /// Verbs that are one command each.
@@ -251,8 +266,8 @@ impl Group {
         let taken = self.parts.snapshotter.send(TakeSnapshot).await;
         match taken {
             Ok(Ok(manifest)) => Ok(GroupAnswer::Snapshot(Box::new(manifest.into()))),
-            Ok(Err(error)) => Err(GroupError::Fatal(format!("the snapshot was not taken: {error}"))),
-            Err(error) => Err(GroupError::Fatal(format!("the snapshotter has stopped: {error}"))),
+            Ok(Err(error)) => Err(self.unanswered(format_args!("the snapshot was not taken: {error}"))),
+            Err(error) => Err(self.unanswered(format_args!("the snapshotter has stopped: {error}"))),
         }
     }
 }

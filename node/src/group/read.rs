@@ -102,7 +102,7 @@ impl Group {
         let ids: Vec<SessionId> = sessions.collect();
         match self.parts.lease.send(LeftMs(ids.clone())).await {
             Ok(left) => Ok(ids.into_iter().zip(left).filter_map(|(id, left)| Some((id, left?))).collect()),
-            Err(error) => Err(GroupError::Fatal(format!("the lease manager has stopped: {error}"))),
+            Err(error) => Err(self.unanswered(format_args!("the lease manager has stopped: {error}"))),
         }
     }
 

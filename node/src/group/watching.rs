@@ -89,8 +89,8 @@ pub struct Past {
     pub seen: Revision,
 }
 
-/// What has happened in a group, and where what happens will come.
-pub type Subscription = (Vec<Arc<Event>>, mpsc::Receiver<Arc<Event>>);
+/// What has happened in a group, up to which revision, and where what happens will come.
+pub type Subscription = (Vec<Arc<Event>>, Revision, mpsc::Receiver<Arc<Event>>);
 
 impl Group {
     /// The revision that comes next here, and when a range of the filter came last.
@@ -123,9 +123,10 @@ impl Group {
         let (queue, live) = mpsc::channel(WATCHER_QUEUE);
         self.locks(|table| {
             let past = history(table, filter, from, usize::MAX)?.events.into_iter().map(Arc::new).collect();
+            let seen = table.revision();
             self.audiences().watchers.joins();
-            self.fanout().do_send(Watch { filter: filter.clone(), seen: table.revision(), queue });
-            Ok((past, live))
+            self.fanout().do_send(Watch { filter: filter.clone(), seen, queue });
+            Ok((past, seen, live))
         })
     }
 
@@ -181,7 +182,7 @@ impl Group {
         from: Revision,
         limit: Duration,
     ) -> Result<Past, Rejection> {
-        let (past, mut live) = self.subscribe(filter, from)?;
+        let (past, _, mut live) = self.subscribe(filter, from)?;
         if past.is_empty() {
             // It says only that there is something: all changes of a revision are read together.
             drop(tokio::time::timeout(limit, live.recv()).await);

@@ -41,8 +41,10 @@ impl Carried {
         Self { shared, service, fatal, running: BTreeMap::new() }
     }
 
-    /// Starts and stops groups until they are what the placement says.
+    /// Starts and stops groups until they are what the placement says. A replica on its way out counts as current no more before
+    /// its group is stopped, so that whoever reads it goes elsewhere first.
     pub(super) async fn follow_once(&mut self, placement: &Placement) -> Result<(), StartError> {
+        self.shared.router.retain_current(placement);
         let wanted: BTreeSet<GroupId> = placement.carried_by(self.shared.config.member).collect();
         let gone: Vec<GroupId> = self.running.keys().filter(|id| !wanted.contains(id)).copied().collect();
         for id in gone {
@@ -57,6 +59,7 @@ impl Carried {
         for group in started {
             self.begin(&group, placement);
         }
+        self.shared.router.add_current(placement);
         self.shared.router.set_carried(placement.version);
         Ok(())
     }
@@ -123,3 +126,6 @@ pub(super) async fn watch_fatal(raft: RaftGroup, tell: Fatal) {
         tell.send_replace(reason.as_ref().map(ToString::to_string));
     }
 }
+
+#[cfg(test)]
+mod tests;

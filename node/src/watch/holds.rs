@@ -100,7 +100,7 @@ impl Holds {
         }
     }
 
-    /// The table was replaced by a snapshot.
+    /// The table was replaced by a snapshot, or is not up to date any more.
     pub fn restored(&mut self) {
         self.audience.leaves(self.by_token.len());
         for (hold, listener) in std::mem::take(&mut self.by_token).into_values() {

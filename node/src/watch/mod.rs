@@ -140,6 +140,11 @@ pub struct Demoted;
 #[rtype(result = "()")]
 pub struct Restored;
 
+/// The replica here is not current any more: who follows a hold looks for it elsewhere.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub struct Outdated;
+
 /// Somebody wants to see changes.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
@@ -390,6 +395,14 @@ impl Handler<Restored> for WatchFanout {
     fn handle(&mut self, _: Restored, _: &mut Self::Context) {
         self.holds.restored();
         self.watchers.restored();
+    }
+}
+
+impl Handler<Outdated> for WatchFanout {
+    type Result = ();
+
+    fn handle(&mut self, _: Outdated, _: &mut Self::Context) {
+        self.holds.restored();
     }
 }
 

@@ -68,7 +68,7 @@ impl Endpoint {
                 Located::Ended(reason) => {
                     HoldNews::Ended { hold: hold.clone(), reason: reason.unwrap_or(Removal::Deleted) }
                 }
-                Located::Stands { group, epoch } if self.parts.router.group(group).is_some() => {
+                Located::Stands { group, epoch } if self.parts.router.current_group(group).is_some() => {
                     HoldNews::LookAgain { hold: hold.clone(), epoch }
                 }
                 Located::Stands { .. } | Located::Unknown => continue,

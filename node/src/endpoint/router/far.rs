@@ -30,7 +30,7 @@ pub enum ReplicaCall {
         /// The version.
         version: u64,
     },
-    /// What happens in it?
+    /// What happens in it? Only a current replica says so, or one that leads.
     Watch(WatchCall),
 }
 
@@ -174,21 +174,25 @@ impl Router {
         Err(GroupError::NotLeader { leader: None })
     }
 
-    /// The other members that answer now.
-    pub async fn reachable(&self) -> Vec<MemberId> {
+    /// This member, and those that answer it now.
+    pub async fn reachable(&self) -> BTreeSet<MemberId> {
         let asked = self.peers().iter().map(|member| async {
             let answer =
                 tokio::time::timeout(self.patience() / 3, self.ask(*member, &MemberCall::Ping)).await;
             matches!(answer, Ok(Ok(MemberAnswer::Pong(_)))).then_some(*member)
         });
-        futures::future::join_all(asked).await.into_iter().flatten().collect()
+        let answered = futures::future::join_all(asked).await;
+        answered.into_iter().flatten().chain([self.member()]).collect()
     }
 
-    /// Asks any other member that carries a group.
+    /// Asks any other member that carries a group. This one only where it leads, as it may while its replica is on its way out.
     pub async fn ask_replica(&self, id: GroupId, call: ReplicaCall) -> Result<ReplicaAnswer, GroupError> {
         let mut carriers = self.carriers(id);
         // The leader first, which has everything there is.
         carriers.sort_by_key(|carrier| Some(*carrier) != self.inner.far.leader(id));
+        if self.group(id).is_some_and(|group| group.leads().is_some()) {
+            carriers.insert(0, self.member());
+        }
         for member in carriers {
             match self.ask_member(member, id, call.clone()).await {
                 Err(GroupError::NotLeader { .. } | GroupError::Unknown) => {}
@@ -219,13 +223,15 @@ impl Router {
         id: GroupId,
         call: ReplicaCall,
     ) -> Result<ReplicaAnswer, GroupError> {
-        let group = self.group(id);
         match call {
             ReplicaCall::Carries { version } => {
-                let carries = group.is_some() && self.inner.carried.load(Ordering::Acquire) >= version;
+                let carries =
+                    self.group(id).is_some() && self.inner.carried.load(Ordering::Acquire) >= version;
                 Ok(ReplicaAnswer::Carries(carries))
             }
             ReplicaCall::Watch(call) => {
+                let leading = || self.group(id).filter(|group| group.leads().is_some());
+                let group = self.current_group(id).or_else(leading);
                 let group = group.ok_or(GroupError::NotLeader { leader: None })?;
                 let answer = group.watch(call, self.inner.map.clone(), self.inner.patience).await?;
                 Ok(ReplicaAnswer::Watch(answer))

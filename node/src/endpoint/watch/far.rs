@@ -1,4 +1,4 @@
-//! The part of a watch that happens on other members: groups that have no replica here.
+//! The part of a watch that happens on other members: groups that have no current replica here.
 //!
 //! Asks a replica again and again for what has happened since; each question waits there until something has.
 
@@ -12,7 +12,7 @@ use holdfast_partitioner::{GroupId, PartitionMap};
 use super::round::{Opened, Reader};
 use crate::{
     endpoint::{
-        Answer, ApiError, Endpoint,
+        Answer, ApiError, Endpoint, ErrorCode,
         convert::{About, compacted},
         router::{ReplicaAnswer, ReplicaCall},
     },
@@ -30,13 +30,34 @@ const RETRY: Duration = Duration::from_millis(100);
 
 impl Reader {
     /// Where the watch goes on in a group that is elsewhere, what has happened there, and what happens.
+    ///
+    /// Its leader may just be changing: that is waited for as while a watch goes on.
     pub(super) async fn open_far(&self, id: GroupId, map: &PartitionMap) -> Answer<Opened> {
+        let opened = tokio::select! {
+            biased;
+            opened = self.endpoint.ask_patiently(id, self.opening(id, map)) => opened,
+            () = self.endpoint.parts.health.leaderless(id) => Err(ApiError::no_leader(id)),
+        };
+        self.opened(id, opened?)
+    }
+
+    /// As [`Self::open_far`], where somebody answers at once.
+    pub(super) async fn open_far_now(&self, id: GroupId, map: &PartitionMap) -> Answer<Opened> {
+        let opened = self.endpoint.ask_watched(id, self.opening(id, map)).await?;
+        self.opened(id, opened)
+    }
+
+    fn opening(&self, id: GroupId, map: &PartitionMap) -> WatchCall {
         let (_, known, watched) = self.known(id);
-        let open = WatchCall::Open { filter: self.filter.clone(), known, watched, epoch: map.epoch() };
-        match self.endpoint.ask_watched(id, open).await? {
+        WatchCall::Open { filter: self.filter.clone(), known, watched, epoch: map.epoch() }
+    }
+
+    fn opened(&self, id: GroupId, answer: WatchAnswer) -> Answer<Opened> {
+        match answer {
             WatchAnswer::Opened { place, past: Past { events, seen } } => {
                 let happened = events.into_iter().map(Arc::new).collect();
-                Ok((place, happened, self.follow_far(id, Revision(seen.0 + 1))))
+                let live = self.follow_far(id, Revision(seen.0 + 1));
+                Ok(Opened { place, happened, seen, live })
             }
             other => Err(surprise(id, &other)),
         }
@@ -70,21 +91,24 @@ impl Reader {
 impl Endpoint {
     /// What has happened in a group that is elsewhere, as soon as something has.
     async fn next_far(&self, id: GroupId, filter: &Filter, from: Revision) -> Answer<Past> {
+        let wait_ms = WAIT.min(self.patience()).as_millis() as u64;
+        match self.ask_patiently(id, WatchCall::Next { filter: filter.clone(), from, wait_ms }).await? {
+            WatchAnswer::Events(past) => Ok(past),
+            other => Err(surprise(id, &other)),
+        }
+    }
+
+    /// Asks until somebody answers for the group.
+    async fn ask_patiently(&self, id: GroupId, call: WatchCall) -> Answer<WatchAnswer> {
         loop {
-            let wait_ms = WAIT.min(self.patience()).as_millis() as u64;
-            let next = WatchCall::Next { filter: filter.clone(), from, wait_ms };
-            match self.ask_watched(id, next).await {
-                Ok(WatchAnswer::Events(past)) => return Ok(past),
-                Ok(other) => return Err(surprise(id, &other)),
-                Err(error) if error.code == super::super::ErrorCode::NoLeader => {
-                    tokio::time::sleep(RETRY).await
-                }
-                Err(error) => return Err(error),
+            match self.ask_watched(id, call.clone()).await {
+                Err(error) if error.code == ErrorCode::NoLeader => tokio::time::sleep(RETRY).await,
+                answer => return answer,
             }
         }
     }
 
-    /// Asks any replica of a group that is elsewhere.
+    /// Asks a replica of a group that has no current one here.
     pub(super) async fn ask_watched(&self, id: GroupId, call: WatchCall) -> Answer<WatchAnswer> {
         match self.parts.router.ask_replica(id, ReplicaCall::Watch(call)).await {
             Ok(ReplicaAnswer::Watch(WatchAnswer::Compacted { oldest })) => Err(compacted(id, oldest)),

@@ -1,4 +1,4 @@
-//! Watching changes on the replicas of the groups a prefix touches: this member's own, where it has one.
+//! Watching changes on the replicas of the groups a prefix touches: this member's own, where it has a current one.
 //!
 //! Order is each group's revision order; between groups there is none, but that the changes of one name come in order also
 //! where it has moved. Ends with an error, never in silence.
@@ -6,7 +6,8 @@
 //! ```text
 //!   cursor ──► a round: all that has happened since, in order of revisions, then what happens, while the map stays
 //!      ▲                                                                                    │
-//!      └────────────── a range has moved, and the replicas here have seen it ◄──────────────┘
+//!      ├────────────── a range has moved, and the replicas here have seen it ◄──────────────┤
+//!      └────────────── a replica here is current, or is not any more ◄──────────────────────┘
 //! ```
 
 mod far;
@@ -22,7 +23,7 @@ use holdfast_locktable::{
 };
 use holdfast_partitioner::{GroupId, PartitionMap};
 
-use self::round::{Changed, Reader, has, owners};
+use self::round::{Basis, Changed, Reader, has, owners};
 use super::{
     Answer, ApiError, Endpoint, MapWatch,
     convert::compacted,
@@ -39,8 +40,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What comes next in a round.
 enum Next {
-    /// Another round.
-    Moved(Arc<PartitionMap>),
+    /// Another round, by this map.
+    Round(Arc<PartitionMap>),
     /// A change, or the end.
     Changed(Answer<Changed>),
 }
@@ -56,7 +57,7 @@ impl Endpoint {
         let now = self.map().await?;
         let cursor = self.start_of(request.from.as_deref(), &filter, &now).await?;
         let (seen, groups) = (BTreeMap::new(), cursor.0.keys().copied().collect());
-        let mut reader = Reader { endpoint: self.clone(), filter, cursor, seen, groups };
+        let mut reader = Reader { endpoint: self.clone(), filter, cursor, seen, groups, begun: false };
         let mut round = reader.round(now).await?;
         let patience = self.patience();
         Ok(try_stream! {
@@ -66,26 +67,30 @@ impl Endpoint {
                         yield event;
                     }
                 }
-                let (endpoint, before, mut later) = (reader.endpoint.clone(), round.map.clone(), map.clone());
-                let moved = async move { endpoint.settled_after(&mut later, &before).await };
-                tokio::pin!(moved);
+                reader.has_given(&round.upto);
+                let (endpoint, basis, later) = (reader.endpoint.clone(), round.basis.clone(), map.clone());
+                let over = async move { endpoint.over(&later, &basis).await };
+                tokio::pin!(over);
                 loop {
                     let next = tokio::select! {
                         biased;
-                        now = &mut moved => Next::Moved(now),
+                        now = &mut over => Next::Round(now),
                         Some(item) = round.live.next() => Next::Changed(item),
                     };
                     match next {
-                        Next::Moved(now) => {
+                        Next::Round(now) => {
                             round = reader.round(now).await?;
                             break;
                         }
                         Next::Changed(item) => {
                             let (group, event) = item?;
-                            if !has(&round.map, group, &event) {
+                            if !has(&round.basis.map, group, &event) {
                                 // It has come with a move: what happened before in the old group comes first. Where that is not
                                 // heard of, the watch ends and goes on from its cursor.
-                                let settled = tokio::time::timeout(patience, &mut moved).await;
+                                let (endpoint, before) = (reader.endpoint.clone(), round.basis.map.clone());
+                                let mut later = map.clone();
+                                let settled = endpoint.settled_after(&mut later, &before);
+                                let settled = tokio::time::timeout(patience, settled).await;
                                 let now = settled.map_err(|_| ApiError::no_leader(group))?;
                                 round = reader.round(now).await?;
                                 break;
@@ -101,12 +106,40 @@ impl Endpoint {
         .boxed())
     }
 
-    /// Waits until every replica here has what the map says.
-    async fn settled(&self, map: &mut MapWatch) {
+    /// Waits until a round is over, and answers the map of the next.
+    async fn over(&self, map: &MapWatch, basis: &Basis) -> Arc<PartitionMap> {
+        let (mut later, mut same) = (map.clone(), map.clone());
+        tokio::select! {
+            biased;
+            now = self.settled_after(&mut later, &basis.map) => now,
+            now = self.heard_elsewhere(&mut same, basis) => now,
+        }
+    }
+
+    /// Waits until a group of a round is to be heard from another member, or from the replica here, and the current replicas here
+    /// of its groups have what the map says.
+    async fn heard_elsewhere(&self, map: &mut MapWatch, basis: &Basis) -> Arc<PartitionMap> {
+        let mut current = self.parts.router.current();
+        // Its sender lives as long as the router, which `self` holds.
+        current.wait_for(|current| !basis.agrees(current)).await.ok();
+        self.settled_where(map, |group| basis.hears(group)).await
+    }
+
+    /// Waits until every current replica here has what the map says, and answers that map.
+    async fn settled(&self, map: &mut MapWatch) -> Arc<PartitionMap> {
+        self.settled_where(map, |_| true).await
+    }
+
+    /// As [`Self::settled`], for some groups.
+    async fn settled_where(&self, map: &mut MapWatch, counts: impl Fn(GroupId) -> bool) -> Arc<PartitionMap> {
         loop {
             let now = map.borrow_and_update().clone();
-            if now.is_some_and(|now| self.parts.router.groups().iter().all(|group| group.agrees(&now))) {
-                return;
+            let agree = |now: &Arc<PartitionMap>| {
+                let mut current = self.parts.router.current_groups().into_iter();
+                current.all(|group| !counts(group.id()) || group.agrees(now))
+            };
+            if let Some(now) = now.filter(agree) {
+                return now;
             }
             // Whichever comes first, the next look decides. A map that will never change, as the member goes down, is not
             // asked again at once.
@@ -116,23 +149,16 @@ impl Endpoint {
         }
     }
 
-    /// Waits for a later map than this one, which every replica here has seen.
+    /// Waits for a later map than this one, which every current replica here has seen.
     async fn settled_after(&self, map: &mut MapWatch, before: &PartitionMap) -> Arc<PartitionMap> {
-        loop {
-            let later = |now: &Option<Arc<PartitionMap>>| {
-                now.as_ref().is_some_and(|now| now.epoch() > before.epoch())
-            };
-            let stopped = map.wait_for(later).await.is_err();
-            if stopped {
-                // The member goes down, and the watch with it.
-                std::future::pending::<()>().await;
-            }
-            self.settled(map).await;
-            let now = map.borrow().clone();
-            if let Some(now) = now {
-                return now;
-            }
+        let later =
+            |now: &Option<Arc<PartitionMap>>| now.as_ref().is_some_and(|now| now.epoch() > before.epoch());
+        let stopped = map.wait_for(later).await.is_err();
+        if stopped {
+            // The member goes down, and the watch with it.
+            std::future::pending::<()>().await;
         }
+        self.settled(map).await
     }
 
     /// A cursor over several groups, or a plain revision where one group owns everything asked for; where nothing is said,
@@ -176,7 +202,7 @@ impl Endpoint {
 
     /// The revision that comes next in a group, and when a range of the filter came there last.
     async fn now_in(&self, id: GroupId, filter: &Filter) -> Answer<(Revision, Option<Revision>)> {
-        if let Some(group) = self.parts.router.group(id) {
+        if let Some(group) = self.parts.router.current_group(id) {
             return Ok(group.watched_now(filter));
         }
         match self.ask_watched(id, WatchCall::Now { filter: filter.clone() }).await? {
