@@ -28,6 +28,8 @@ pub enum PlaceCommand {
     AddGroups {
         /// How many.
         count: u16,
+        /// The members that whoever asks could reach.
+        reachable: BTreeSet<MemberId>,
         /// Why.
         why: String,
         /// A number of whoever asks, so that a repeat adds nothing again.
@@ -41,6 +43,8 @@ pub enum PlaceCommand {
         replicas: Vec<MemberId>,
         /// Why.
         why: String,
+        /// The version of the placement by which this was planned; refused where there is a newer one.
+        planned: u64,
     },
     /// The members of a group are exactly these, agreed on in its own log.
     Settle {
@@ -94,6 +98,17 @@ pub enum PlaceRefusal {
         /// Most groups of a cluster.
         most: usize,
     },
+    /// New groups could not begin.
+    #[error(
+        "a group of {replicas} replicas cannot begin: only {found} members that are not drained can be reached, which is no \
+         majority; bring members back and try again"
+    )]
+    TooFewMembers {
+        /// Members that can be given a replica and be reached.
+        found: usize,
+        /// Replicas of a group.
+        replicas: usize,
+    },
     /// No such group.
     #[error("there is no lock group {group}; `holdfast groups list` shows those there are")]
     NoSuchGroup {
@@ -111,6 +126,14 @@ pub enum PlaceRefusal {
     BadReplicas {
         /// The group.
         group: GroupId,
+    },
+    /// It was planned by an older placement.
+    #[error("the placement has changed since version {planned}; it is at version {now}")]
+    Outdated {
+        /// The version of the plan.
+        planned: u64,
+        /// The version in force.
+        now: u64,
     },
     /// The group is to be elsewhere by now.
     #[error("group {group} is to be on other members by now")]
@@ -204,7 +227,7 @@ impl Placement {
     pub fn spread(members: &BTreeSet<MemberId>, groups: &[GroupId], replicas: u16) -> Self {
         let mut placement = Self { replicas, members: members.clone(), ..Self::default() };
         for group in groups {
-            let chosen = placement.choose();
+            let chosen = placement.choose(members);
             placement.groups.insert(*group, GroupPlace::fresh(chosen, "", 0));
         }
         placement
@@ -249,13 +272,14 @@ impl Placement {
         (self.groups.values().filter(of).count(), self.groups.values().filter(first).count())
     }
 
-    /// The members for one more group, the one that should lead it first.
+    /// The members for one more group, the one that should lead it first: others than these only where there are too few.
     #[must_use]
-    pub fn choose(&self) -> Vec<MemberId> {
+    pub fn choose(&self, reachable: &BTreeSet<MemberId>) -> Vec<MemberId> {
+        let missing = |member: &MemberId| !reachable.contains(member);
         let mut members: Vec<MemberId> = self.usable().collect();
-        members.sort_by_key(|member| (self.shares_of(*member).0, *member));
+        members.sort_by_key(|member| (missing(member), self.shares_of(*member).0, *member));
         members.truncate(usize::from(self.replicas));
-        members.sort_by_key(|member| (self.shares_of(*member).1, *member));
+        members.sort_by_key(|member| (missing(member), self.shares_of(*member).1, *member));
         members
     }
 
@@ -286,8 +310,15 @@ impl Placement {
         here.version += 1;
         let placed = match command {
             PlaceCommand::Begin(_) => Err(PlaceRefusal::Exists),
-            PlaceCommand::AddGroups { count, why, request } => here.add_groups(count, &why, request),
-            PlaceCommand::SetReplicas { group, replicas, why } => here.set_replicas(group, replicas, &why),
+            PlaceCommand::AddGroups { count, reachable, why, request } => {
+                here.add_groups(count, &reachable, &why, request)
+            }
+            PlaceCommand::SetReplicas { planned, .. } if planned != before => {
+                Err(PlaceRefusal::Outdated { planned, now: before })
+            }
+            PlaceCommand::SetReplicas { group, replicas, why, planned: _ } => {
+                here.set_replicas(group, replicas, &why)
+            }
             PlaceCommand::Settle { group, members, since } => here.settle(group, &members, since),
             PlaceCommand::Drain { member } => here.drain(member),
             PlaceCommand::Undrain { member } => here.undrain(member),
@@ -298,7 +329,13 @@ impl Placement {
         placed
     }
 
-    fn add_groups(&mut self, count: u16, why: &str, request: u64) -> Result<Placed, PlaceRefusal> {
+    fn add_groups(
+        &mut self,
+        count: u16,
+        reachable: &BTreeSet<MemberId>,
+        why: &str,
+        request: u64,
+    ) -> Result<Placed, PlaceRefusal> {
         if let Some((_, groups)) = self.added.iter().find(|(known, _)| *known == request) {
             return Ok(Placed::GroupsAdded { groups: groups.clone() });
         }
@@ -307,9 +344,14 @@ impl Placement {
             let (found, most) = (self.groups.len(), MOST_GROUPS);
             return Err(PlaceRefusal::TooManyGroups { found, asked: count, most });
         }
+        let found = self.usable().filter(|member| reachable.contains(member)).count();
+        let replicas = usize::from(self.replicas);
+        if found <= replicas / 2 {
+            return Err(PlaceRefusal::TooFewMembers { found, replicas });
+        }
         let groups: Vec<GroupId> = (next..).take(usize::from(count)).map(GroupId).collect();
         for group in &groups {
-            let chosen = self.choose();
+            let chosen = self.choose(reachable);
             self.groups.insert(*group, GroupPlace::fresh(chosen, why, self.version));
         }
         while self.added.len() >= REQUESTS {

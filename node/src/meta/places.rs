@@ -1,6 +1,9 @@
 //! What operators ask of the placement, at the leader of the meta group.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use holdfast_partitioner::GroupId;
 use parking_lot::Mutex;
@@ -21,6 +24,8 @@ pub enum PlaceAsk {
     AddGroups {
         /// How many.
         count: u16,
+        /// The members that whoever asks could reach.
+        reachable: BTreeSet<MemberId>,
         /// Why.
         reason: String,
         /// A number of whoever asks, so that a repeat adds nothing again.
@@ -74,8 +79,8 @@ impl MetaGroup {
                 let placement = self.placement_or_everywhere();
                 return Ok(MetaAnswer::Placement(Box::new(PlacementNow { placement, doing })));
             }
-            PlaceAsk::AddGroups { count, reason, request } => {
-                PlaceCommand::AddGroups { count, why: reason, request }
+            PlaceAsk::AddGroups { count, reachable, reason, request } => {
+                PlaceCommand::AddGroups { count, reachable, why: reason, request }
             }
             PlaceAsk::Drain { member } => PlaceCommand::Drain { member },
             PlaceAsk::Undrain { member } => PlaceCommand::Undrain { member },

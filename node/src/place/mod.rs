@@ -56,6 +56,8 @@ const BUSY: Duration = Duration::from_millis(150);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long after the last change of its members or leader a group is left alone.
 const REST: Duration = Duration::from_secs(10);
+/// How long a member that a group waits for may be out of reach before another one takes its place.
+const ABSENT: Duration = Duration::from_secs(30);
 /// How much of a group's measured load is from the last look; the rest is from before.
 const FRESH: f64 = 0.2;
 
@@ -67,6 +69,8 @@ pub struct Placer {
     config: Arc<MemberConfig>,
     budget: Budget,
     seen: BTreeMap<GroupId, Seen>,
+    /// Groups that wait for a member that cannot be reached, and since when.
+    absent: BTreeMap<GroupId, Instant>,
 }
 
 /// What was seen of a group so far.
@@ -83,7 +87,14 @@ struct Seen {
 impl Placer {
     /// A placer for a member.
     pub fn new(meta: MetaGroup, router: Router, config: Arc<MemberConfig>) -> Self {
-        Self { meta, router, config, budget: Budget::default(), seen: BTreeMap::new() }
+        Self {
+            meta,
+            router,
+            config,
+            budget: Budget::default(),
+            seen: BTreeMap::new(),
+            absent: BTreeMap::new(),
+        }
     }
 
     /// Drives until the meta group's Raft half ends. `news` is notified when the placement changes. A cluster without one is
@@ -95,6 +106,7 @@ impl Placer {
             let leads = self.meta.leads();
             let Some(placement) = self.meta.placement().filter(|_| leads) else {
                 self.seen.clear();
+                self.absent.clear();
                 tokio::select! {
                     biased;
                     changed = leadership.changed() => if changed.is_err() { return },
@@ -117,28 +129,29 @@ impl Placer {
     /// One look at everything and a step where one is due. Answers whether something is under way.
     async fn round(&mut self, placement: &Placement) -> bool {
         self.follow_meta(placement).await;
-        let asked = placement.groups.keys().map(|group| self.look(*group));
-        let views: BTreeMap<GroupId, GroupView> =
-            futures::future::join_all(asked).await.into_iter().map(|view| (view.group, view)).collect();
+        let asked = futures::future::join_all(placement.groups.keys().map(|group| self.look(*group)));
+        // That a voter had caught up says nothing of whether it is there.
+        let (views, reachable) = tokio::join!(asked, self.router.reachable());
+        let views: BTreeMap<GroupId, GroupView> = views.into_iter().map(|view| (view.group, view)).collect();
         views.values().for_each(|view| self.measure(view));
         let mut doing = BTreeMap::new();
-        for (group, place) in placement.unsettled() {
-            let Some(view) = views.get(&group) else { continue };
-            let step = next_step(place, view);
+        for (group, place) in &placement.groups {
+            let Some(view) = views.get(group) else { continue };
+            let step = next_step(place, view, &reachable);
+            if step == Step::Nothing || (place.settled() && view.leader.is_none()) {
+                continue;
+            }
             let mut words = words(&step);
-            if let Err(why) = self.take(group, place, step).await {
+            if let Err(why) = self.take(*group, place, view, step).await {
                 words = format!("{words}; tried again: {why}");
             }
-            doing.insert(group, words);
+            doing.insert(*group, words);
         }
+        let busy = !doing.is_empty() || placement.unsettled().next().is_some();
         self.tell(&views, doing);
-        if placement.unsettled().next().is_some() {
-            return true;
-        }
-        if self.move_leader(placement, &views).await {
-            return true;
-        }
-        self.begin_change(placement).await
+        self.replace_absent(placement, &views, &reachable).await;
+        busy || self.move_leader(placement, &views, &reachable).await
+            || self.begin_change(placement, &reachable).await
     }
 
     async fn look(&self, group: GroupId) -> GroupView {
@@ -174,7 +187,18 @@ impl Placer {
     }
 
     /// Takes a step, or says why it did not go through.
-    async fn take(&self, group: GroupId, place: &GroupPlace, step: Step) -> Result<(), String> {
+    async fn take(
+        &self,
+        group: GroupId,
+        place: &GroupPlace,
+        view: &GroupView,
+        step: Step,
+    ) -> Result<(), String> {
+        if matches!(step, Step::Nothing | Step::Wait(_)) {
+            return Ok(());
+        }
+        // Whoever leads no more goes by a placement that may be replaced.
+        self.meta.confirm().await.map_err(|error| error.to_string())?;
         let call = match step {
             Step::Nothing | Step::Wait(_) => return Ok(()),
             Step::AddLearner(member) => {
@@ -184,6 +208,10 @@ impl Placer {
             Step::RemoveLearners(learners) => MembersCall::RemoveLearners(learners),
             Step::Transfer(to) => MembersCall::Transfer { to },
             Step::ChangeVoters(voters) => {
+                for member in voters.iter().filter(|member| view.voters.iter().all(|v| v.member != **member))
+                {
+                    self.carries(group, *member, place.since).await?;
+                }
                 tracing::info!(%group, ?voters, why = place.why, "replacing the voters of a group");
                 MembersCall::ChangeVoters(voters)
             }
@@ -242,17 +270,15 @@ impl Placer {
     }
 
     /// Lets another member lead a group, where that is due. Answers whether it was.
-    async fn move_leader(&mut self, placement: &Placement, views: &BTreeMap<GroupId, GroupView>) -> bool {
+    async fn move_leader(
+        &mut self,
+        placement: &Placement,
+        views: &BTreeMap<GroupId, GroupView>,
+        reachable: &BTreeSet<MemberId>,
+    ) -> bool {
         let (now, seen) = (Instant::now(), &self.seen);
         let mut led: Vec<Led> = views.values().filter_map(|view| led(view, seen.get(&view.group)?)).collect();
-        let due = |led: &[Led]| {
-            leaders::off_drained(led, &placement.drained).or_else(|| leaders::spread(led, &placement.drained))
-        };
-        if due(&led).is_some() {
-            // That a voter had caught up says nothing of whether it is there.
-            let reachable = self.reachable().await;
-            led.iter_mut().for_each(|led| led.ready.retain(|member| reachable.contains(member)));
-        }
+        led.iter_mut().for_each(|led| led.ready.retain(|member| reachable.contains(member)));
         if let Some(transfer) = leaders::off_drained(&led, &placement.drained) {
             return self.transfer(transfer, "its leader is drained").await;
         }
@@ -279,24 +305,48 @@ impl Placer {
         true
     }
 
-    /// This member, and those that answer it.
-    async fn reachable(&self) -> BTreeSet<MemberId> {
-        let mut reachable = BTreeSet::from([self.router.member()]);
-        reachable.extend(self.router.reachable().await);
-        reachable
+    /// Begins the next change of replicas, where one is due. Answers whether it has begun.
+    async fn begin_change(&self, placement: &Placement, reachable: &BTreeSet<MemberId>) -> bool {
+        match plan::next_change(placement, reachable) {
+            Some(change) => self.set_replicas(placement, change).await,
+            None => false,
+        }
     }
 
-    /// Begins the next change of replicas, where one is due. Answers whether it has begun.
-    async fn begin_change(&self, placement: &Placement) -> bool {
-        if plan::next_change(placement, &placement.members).is_none() {
-            return false;
-        }
-        let reachable = self.reachable().await;
-        let Some(plan::Change { group, replicas, why }) = plan::next_change(placement, &reachable) else {
-            return false;
+    /// Where a group waits for a member that has been out of reach for long, another one comes in its place.
+    async fn replace_absent(
+        &mut self,
+        placement: &Placement,
+        views: &BTreeMap<GroupId, GroupView>,
+        reachable: &BTreeSet<MemberId>,
+    ) {
+        let now = Instant::now();
+        let instead = |view: &GroupView| {
+            let voters = view.voters.iter().map(|voter| voter.member).collect();
+            plan::instead_of_absent(placement, view.group, &voters, reachable)
         };
+        // A group without a leader says nothing of its voters.
+        let changes: Vec<plan::Change> =
+            views.values().filter(|view| view.leader.is_some()).filter_map(instead).collect();
+        self.absent.retain(|group, _| changes.iter().any(|change| change.group == *group));
+        for change in changes {
+            let since = *self.absent.entry(change.group).or_insert(now);
+            // Where it has not begun, the next round has a newer placement to plan by.
+            if now.duration_since(since) >= ABSENT {
+                self.set_replicas(placement, change).await;
+                return;
+            }
+        }
+    }
+
+    async fn set_replicas(
+        &self,
+        placement: &Placement,
+        plan::Change { group, replicas, why }: plan::Change,
+    ) -> bool {
         tracing::info!(%group, ?replicas, why, "a group is to be on other members");
-        match self.meta.place(PlaceCommand::SetReplicas { group, replicas, why }).await {
+        let planned = placement.version;
+        match self.meta.place(PlaceCommand::SetReplicas { group, replicas, why, planned }).await {
             Ok(_) => true,
             Err(error) => {
                 tracing::debug!(%group, %error, "a change of replicas has not begun");

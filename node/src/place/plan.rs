@@ -28,6 +28,24 @@ pub fn next_change(placement: &Placement, reachable: &BTreeSet<MemberId>) -> Opt
     drained(placement, reachable).or_else(|| uneven(placement, reachable))
 }
 
+/// Another member in the place of one that a group on its way waits for in vain: one that is not among its voters yet and cannot
+/// be reached.
+#[must_use]
+pub fn instead_of_absent(
+    placement: &Placement,
+    group: GroupId,
+    voters: &BTreeSet<MemberId>,
+    reachable: &BTreeSet<MemberId>,
+) -> Option<Change> {
+    let place = placement.groups.get(&group).filter(|place| place.has_begun())?;
+    let absent = |member: &&MemberId| !voters.contains(member) && !reachable.contains(member);
+    let from = place.replicas.iter().find(absent)?;
+    let to = placement.choose_one(group, reachable)?;
+    let instead = format!("member {to} instead of member {from}, which cannot be reached");
+    let why = if place.why.is_empty() { instead } else { format!("{}; {instead}", place.why) };
+    Some(Change { group, replicas: replaced(&place.replicas, *from, to), why })
+}
+
 fn drained(placement: &Placement, reachable: &BTreeSet<MemberId>) -> Option<Change> {
     for (group, place) in &placement.groups {
         let Some(from) = place.replicas.iter().find(|member| placement.drained.contains(member)) else {
@@ -106,6 +124,25 @@ mod tests {
         placement.drained.insert(2);
         placement.groups.get_mut(&GroupId(2)).unwrap().leaving.insert(5);
         assert_eq!(next_change(&placement, &all(5)), None);
+    }
+
+    #[test]
+    fn a_member_that_is_waited_for_in_vain_is_replaced() {
+        let mut placement = settled(6, 1, 3);
+        let place = placement.groups.get_mut(&GroupId(1)).unwrap();
+        (place.replicas, place.leaving, place.why) =
+            (vec![2, 3, 4], [1].into(), "member 1 is drained".to_owned());
+        placement.drained.insert(1);
+        let instead = |voters: [MemberId; 3], reachable: &[MemberId]| {
+            let reachable = reachable.iter().copied().collect();
+            instead_of_absent(&placement, GroupId(1), &voters.into(), &reachable)
+        };
+        let change = instead([1, 2, 3], &[1, 2, 3, 5, 6]).unwrap();
+        assert_eq!(change.replicas, [2, 3, 5]);
+        assert_eq!(change.why, "member 1 is drained; member 5 instead of member 4, which cannot be reached");
+        assert_eq!(instead([1, 2, 3], &[1, 2, 3, 4, 5]), None, "it is there");
+        assert_eq!(instead([2, 3, 4], &[2, 3, 5]), None, "it votes, so it is counted on to come back");
+        assert_eq!(instead([1, 2, 3], &[1, 2, 3]), None, "nobody else can take it");
     }
 
     proptest! {

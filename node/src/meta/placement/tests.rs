@@ -55,15 +55,16 @@ fn members_that_leave_carry_a_group_until_it_has_settled_elsewhere() {
 #[test]
 fn what_was_read_before_a_change_settles_nothing_after_it() {
     let mut placement = begun(6, 1);
-    let set = |replicas: Vec<MemberId>| PlaceCommand::SetReplicas {
+    let set = |replicas: Vec<MemberId>, planned| PlaceCommand::SetReplicas {
         group: GroupId(1),
         replicas,
         why: "asked".to_owned(),
+        planned,
     };
     let settle =
         |since| PlaceCommand::Settle { group: GroupId(1), members: BTreeSet::from([1, 2, 3]), since };
-    apply(&mut placement, set(vec![2, 3, 4])).unwrap();
-    apply(&mut placement, set(vec![1, 2, 3])).unwrap();
+    apply(&mut placement, set(vec![2, 3, 4], 0)).unwrap();
+    apply(&mut placement, set(vec![1, 2, 3], 1)).unwrap();
     let version = placement.version;
     assert_eq!(apply(&mut placement, settle(0)), Err(PlaceRefusal::OtherReplicas { group: GroupId(1) }));
     assert_eq!(placement.version, version, "what is refused changes nothing");
@@ -75,23 +76,55 @@ fn what_was_read_before_a_change_settles_nothing_after_it() {
 fn a_fresh_group_changes_nothing_before_it_has_begun() {
     let mut placement = begun(6, 1);
     assert_eq!(
-        placement.add_groups(2, "more", 7),
+        placement.add_groups(2, &members(6), "more", 7),
         Ok(Placed::GroupsAdded { groups: vec![GroupId(2), GroupId(3)] })
     );
     assert_eq!(placement.groups[&GroupId(2)].founders, [4, 5, 6]);
     let refused = placement.set_replicas(GroupId(2), vec![1, 2, 3], "");
     assert_eq!(refused, Err(PlaceRefusal::GroupFresh { group: GroupId(2) }));
-    assert!(placement.add_groups(40, "", 8).is_err() && placement.add_groups(0, "", 9).is_err());
+    assert!(
+        placement.add_groups(40, &members(6), "", 8).is_err()
+            && placement.add_groups(0, &members(6), "", 9).is_err()
+    );
+}
+
+#[test]
+fn new_groups_come_to_members_that_can_be_reached_and_to_others_only_where_those_are_too_few() {
+    let mut placement = begun(6, 1);
+    placement.add_groups(1, &BTreeSet::from([1, 2, 4, 6]), "more", 1).unwrap();
+    assert_eq!(placement.groups[&GroupId(2)].founders, [4, 6, 1]);
+    placement.add_groups(1, &BTreeSet::from([5, 6]), "more", 2).unwrap();
+    let founders = &placement.groups[&GroupId(3)].founders;
+    assert_eq!((founders.len(), &founders[..2]), (3, &[5, 6][..]), "the one that is missing leads last");
+    placement.drain(5).unwrap();
+    let refused = placement.add_groups(1, &BTreeSet::from([5, 6]), "more", 3).unwrap_err();
+    assert_eq!(refused, PlaceRefusal::TooFewMembers { found: 1, replicas: 3 });
+    assert!(refused.to_string().contains("majority"), "{refused}");
+}
+
+#[test]
+fn a_change_that_was_planned_by_an_older_placement_is_refused() {
+    let mut placement = begun(6, 1);
+    let set = |planned| PlaceCommand::SetReplicas {
+        group: GroupId(1),
+        replicas: vec![2, 3, 4],
+        why: "asked".to_owned(),
+        planned,
+    };
+    apply(&mut placement, PlaceCommand::Drain { member: 4 }).unwrap();
+    assert_eq!(apply(&mut placement, set(0)), Err(PlaceRefusal::Outdated { planned: 0, now: 1 }));
+    assert!(placement.groups[&GroupId(1)].settled());
+    apply(&mut placement, set(1)).unwrap();
 }
 
 #[test]
 fn a_request_for_groups_that_is_repeated_adds_nothing_again() {
     let mut placement = begun(6, 1);
-    let first = placement.add_groups(1, "more", 7);
-    assert_eq!(placement.add_groups(1, "more", 7), first);
+    let first = placement.add_groups(1, &members(6), "more", 7);
+    assert_eq!(placement.add_groups(1, &members(6), "more", 7), first);
     assert_eq!(placement.groups.len(), 2);
     for request in 8..30 {
-        placement.add_groups(1, "more", request).unwrap();
+        placement.add_groups(1, &members(6), "more", request).unwrap();
     }
     assert_eq!(placement.added.len(), REQUESTS);
 }
@@ -105,7 +138,7 @@ fn a_drain_that_leaves_too_few_members_is_refused_in_words() {
     assert!(refused.to_string().contains("3 replicas"), "{refused}");
     placement.undrain(2).unwrap();
     placement.drain(1).unwrap();
-    assert!(!placement.choose().contains(&1));
+    assert!(!placement.choose(&members(4)).contains(&1));
     assert_eq!(placement.drain(9), Err(PlaceRefusal::NoSuchMember { member: 9 }));
 }
 
