@@ -27,6 +27,11 @@ fn good_bodies() -> Vec<(&'static str, Value)> {
         ("/v1/claims/drain", json!({ "name": "x", "session": SESSION })),
         ("/v1/claims/ack", json!({ "name": "x", "session": SESSION, "partitions": [] })),
         ("/v1/snapshots", json!({})),
+        ("/v1/groups/add", json!({ "count": 1, "reason": "more" })),
+        ("/v1/groups/transfer-leader", json!({ "group": 1, "to": 1, "reason": "even" })),
+        ("/v1/members/drain", json!({ "member": 1, "reason": "old" })),
+        ("/v1/members/undrain", json!({ "member": 1, "reason": "new" })),
+        ("/v1/partitions/policy", json!({ "mode": "auto", "reason": "hot" })),
     ]
 }
 
@@ -235,7 +240,10 @@ async fn queries_are_as_strict_as_bodies() {
         ("GET", "/v1/status?x=1", &["`x`"]),
         ("GET", "/v1/members?x", &["`x`"]),
         ("GET", "/v1/groups?x=1", &["`x`"]),
+        ("GET", "/v1/groups/show", &["`group`", "missing"]),
+        ("GET", "/v1/groups/show?group=1&group=1", &["`group`", "duplicate"]),
         ("GET", "/v1/partitions?x=1", &["`x`"]),
+        ("GET", "/v1/partitions/plan?x=1", &["`x`"]),
         ("GET", "/v1/snapshots?x=1", &["`x`"]),
     ] {
         member.send(method, path).await.assert_problem(path, 400, "invalid_argument", words);

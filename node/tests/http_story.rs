@@ -126,6 +126,71 @@ async fn operators_see_everything_and_leave_traces() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_is_changed_whole_or_refused_with_what_is_wrong() {
+    let member = Fixture::alone().await;
+    let (plan, policy) = (("GET", "/v1/partitions/plan"), ("POST", "/v1/partitions/policy"));
+    let wanted = json!({ "mode": "off", "hold_ms": 30_000, "veto": ["billing/"], "reason": "a test" });
+    let since = member.documented(policy, Some(wanted), 200).await.json()["policy"].clone();
+    assert_eq!((&since["mode"], &since["hold_ms"]), (&json!("off"), &json!(30_000)));
+    assert_eq!((&since["vetoes"], &since["hot_entries_per_s"]), (&json!(["billing/"]), &json!(2_000)));
+    for (setting, value, words) in [
+        ("gain_percent", json!(0), "gain_percent must be from 1 to 50"),
+        ("isolate_percent", json!(101), "isolate_percent must be from 50 to 100"),
+        ("hold_ms", json!(0), "hold_ms must be 1 or more"),
+        ("cool_down_ms", json!(29_999), "neither quiet_ms nor cool_down_ms shorter than it"),
+        ("quiet_entries_per_s", json!(501), "at most a quarter of hot_entries_per_s"),
+        ("allow", json!(["orders/"]), "no veto on \"orders/\""),
+        ("veto", json!(["a\u{0}b"]), "no name begins with"),
+        ("mode", json!("sometimes"), "`mode`"),
+        ("moves_per_hour", json!(-1), "`moves_per_hour`"),
+    ] {
+        // What is right beside it is not done either.
+        let mut body = json!({ "hot_queue_ms": 7, "reason": "a test" });
+        body[setting] = value;
+        let refused = member.documented(policy, Some(body), 400).await;
+        refused.assert_problem(setting, 400, "invalid_argument", &[words]);
+    }
+    let nothing = member.documented(policy, Some(json!({ "reason": "a test" })), 400).await;
+    nothing.assert_problem("nothing", 400, "invalid_argument", &["nothing is to be changed"]);
+    assert_eq!(member.documented(plan, None, 200).await.json()["policy"], since);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_placement_that_cannot_be_is_refused_with_what_is_wrong() {
+    let member = Fixture::alone().await;
+    let shown = member.documented(("GET", "/v1/groups/show?group=2"), None, 200).await.json();
+    assert_eq!((&shown["group"]["leader"], &shown["leaving"]), (&json!(1), &json!([])));
+    let none = member.documented(("GET", "/v1/groups/show?group=9"), None, 404).await;
+    none.assert_problem("group 9", 404, "not_found", &["no group 9"]);
+    let because = |mut body: Value| {
+        body["reason"] = json!("a test");
+        Some(body)
+    };
+    let (add, transfer) = ("/v1/groups/add", "/v1/groups/transfer-leader");
+    let (drain, undrain) = ("/v1/members/drain", "/v1/members/undrain");
+    for (path, body, status, code, words) in [
+        (add, json!({ "count": 0 }), 409, "changed", "add at least 1"),
+        (add, json!({ "count": 31 }), 409, "changed", "at most 32 in all"),
+        (transfer, json!({ "group": 9, "to": 1 }), 404, "not_found", "no group 9"),
+        (transfer, json!({ "group": 1, "to": 9 }), 400, "invalid_argument", "no vote in group 1"),
+        (drain, json!({ "member": 9 }), 409, "changed", "no member 9"),
+        (drain, json!({ "member": 1 }), 409, "changed", "0 members would be left"),
+        (undrain, json!({ "member": 9 }), 409, "changed", "no member 9"),
+    ] {
+        let refused = member.documented(("POST", path), because(body), status).await;
+        refused.assert_problem(path, status, code, &[words]);
+    }
+    // Who leads already goes on to lead, and who is not drained may carry groups as before.
+    let leads = member.documented(("POST", transfer), because(json!({ "group": 1, "to": 1 })), 200).await;
+    assert_eq!(leads.json(), json!({ "ok": true }));
+    member.documented(("POST", undrain), because(json!({ "member": 1 })), 202).await;
+    let members = member.documented(("GET", "/v1/members"), None, 200).await.json();
+    assert_eq!(members["members"][0]["drained"], false, "{members}");
+    let groups = member.documented(("GET", "/v1/groups"), None, 200).await.json();
+    assert_eq!(groups["groups"].as_array().map(Vec::len), Some(3), "{groups}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_election_from_campaign_to_resignation() {
     let member = Fixture::alone().await;
     let (a, b) = (member.session().await, member.session().await);

@@ -1,9 +1,11 @@
 //! More members than replicas, against a real cluster: groups with their own members, added, drained and handed on while
-//! clients hold and contend for locks.
+//! clients hold and contend for locks; and its verbs over HTTP.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod harness;
+#[path = "placement/over_http.rs"]
+mod over_http;
 
 use std::{
     collections::BTreeSet,
@@ -170,6 +172,10 @@ fn groups_are_added_and_take_their_share_while_locks_are_held() {
     assert!(code != 0 && err.contains("no vote in group 2"), "{err}");
     crowd.goes_on();
     crowd.end();
+    over_http::placement(&cluster);
+    over_http::planner(&cluster);
+    let (code, err) = run(&cluster, ["partitions", "policy", "--gain", "0"]);
+    assert!(code == 2 && err.contains("gain_percent must be from 1 to 50"), "{code}: {err}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod parts {
     mod linear;
     mod log;
     mod native;
+    mod steady;
     mod watch;
     mod wire;
 }

@@ -204,3 +204,23 @@ pub enum MetaRejection {
     #[error(transparent)]
     Place(PlaceRefusal),
 }
+
+impl MetaRejection {
+    /// Whether what was asked for is not valid; otherwise it does not go together with what is.
+    #[must_use]
+    pub const fn is_bad_input(&self) -> bool {
+        match self {
+            Self::BadPolicy { .. } => true,
+            Self::MapExists { .. }
+            | Self::ChangeUnderWay { .. }
+            | Self::OtherMap { .. }
+            | Self::NoMap
+            | Self::NoSuchChange { .. }
+            | Self::OtherStep
+            | Self::MoveGivenUp { .. }
+            | Self::MoveDecided { .. }
+            | Self::StepRefused { .. }
+            | Self::Place(_) => false,
+        }
+    }
+}

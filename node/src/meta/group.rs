@@ -309,7 +309,13 @@ impl MetaGroup {
         let payload = encode_command(&command).map_err(|error| GroupError::Fatal(error.to_string()))?;
         match self.raft.propose(payload.into()).await? {
             Reply::Meta(Ok(outcome)) => Ok(outcome),
-            Reply::Meta(Err(refusal)) => Err(GroupError::Conflict { why: refusal.to_string() }),
+            Reply::Meta(Err(refusal)) => {
+                let why = refusal.to_string();
+                Err(match refusal.is_bad_input() {
+                    true => GroupError::Refused { why },
+                    false => GroupError::Conflict { why },
+                })
+            }
             other => Err(GroupError::Fatal(format!("the meta group answered {other:?}"))),
         }
     }

@@ -238,7 +238,9 @@ mod tests {
             allow: ["other/".to_owned()].into(),
             ..PolicyEdit::default()
         };
-        let refused = table.apply(MetaCommand::EditPolicy(bad)).result.unwrap_err().to_string();
+        let refusal = table.apply(MetaCommand::EditPolicy(bad)).result.unwrap_err();
+        assert!(refusal.is_bad_input() && !MetaRejection::ChangeUnderWay { change: 1 }.is_bad_input());
+        let refused = refusal.to_string();
         assert!(refused.contains("no veto on \"other/\"") && refused.contains("quiet_ms"), "{refused}");
         assert_eq!(table, before);
         let lifted = PolicyEdit { allow: ["jobs/".to_owned()].into(), ..PolicyEdit::default() };

@@ -219,6 +219,33 @@ async fn refusals_of_single_requests_carry_code_and_facts() {
     assert_eq!(code(admin.force_release(force).await.expect_err("nobody holds")), "changed");
     let unknown = v1::EndSessionRequest { session: 99, reason: "test".into(), actor: "eve".into() };
     assert_eq!(code(admin.end_session(unknown).await.expect_err("unknown")), "session_lost");
+    let edit = |gain| v1::EditPlannerRequest {
+        gain_percent: Some(gain),
+        reason: "test".into(),
+        actor: "eve".into(),
+        ..v1::EditPlannerRequest::default()
+    };
+    let refused = admin.edit_planner(edit(51)).await.expect_err("too much");
+    assert!(refused.message().contains("gain_percent must be from 1 to 50"), "{refused:?}");
+    assert_eq!(code(refused), "invalid_argument");
+    assert!(admin.edit_planner(edit(50)).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_were_added_are_not_added_again_by_a_repeat_of_the_request() {
+    let cluster = Cluster::start().await;
+    let mut admin = AdminClient::new(channel(&cluster).await);
+    let mut added = async |request| {
+        let (reason, actor) = ("test".to_owned(), "eve".to_owned());
+        let more = v1::AddGroupsRequest { count: 1, reason, actor, request: Some(request) };
+        admin.add_groups(more).await.expect("groups").into_inner().groups
+    };
+    assert_eq!(added(7).await, [3]);
+    assert_eq!(added(7).await, [3], "what it was given before");
+    assert_eq!(added(8).await, [4]);
+    let groups = cluster.client().admin().groups().await.expect("groups");
+    let numbers: Vec<u32> = groups.iter().map(|view| view.group).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,10 +89,9 @@ async fn a_session_that_ends_or_a_handle_that_is_dropped_leaves_everything_to_th
     let cluster = Cluster::start().await;
     let (one, two) = (cluster.session().await, cluster.session().await);
     let first = one.claim("jobs", 4).join().await.expect("joined");
-    let second = two.claim("jobs", 4).join().await.expect("joined");
     let mut hears = first.events();
     assigned(&mut hears, 4).await;
-    drop(second);
+    drop(two.claim("jobs", 4).join().await.expect("joined"));
     let admin = cluster.client().admin();
     until("one member", || async {
         let detail = admin.claim("jobs").await.ok()?;

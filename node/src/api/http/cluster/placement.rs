@@ -8,7 +8,7 @@ use super::status::GroupJson;
 use crate::{
     api::http::{
         api::{Api, actor, to_the_end},
-        fields::{GroupNumber, Reason},
+        fields::{GroupNumber, Reason, present},
         input::{JsonBody, QueryArgs},
         problem::Problem,
     },
@@ -21,7 +21,7 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(crate) struct GroupArgs {
     /// Its number; 0 is the meta group.
-    group: u32,
+    group: GroupNumber,
 }
 
 /// One group, and what is going on with it and why.
@@ -56,6 +56,10 @@ impl From<GroupDetail> for GroupAnswer {
 pub(crate) struct AddGroupsBody {
     /// How many; there are at most 32 in all.
     count: u16,
+    /// A number of your choice: a repeat with the same one adds nothing again and is answered as the first.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(nullable = false)]
+    request: Option<u64>,
     /// Why, for the audit log.
     reason: Reason,
 }
@@ -101,8 +105,7 @@ pub(crate) async fn show(
     api: Data<Api>,
     QueryArgs(args): QueryArgs<GroupArgs>,
 ) -> Result<HttpResponse, Problem> {
-    let group = holdfast_partitioner::GroupId(args.group);
-    Ok(HttpResponse::Ok().json(GroupAnswer::from(api.endpoint.group(group).await?)))
+    Ok(HttpResponse::Ok().json(GroupAnswer::from(api.endpoint.group(args.group.group()).await?)))
 }
 
 /// Add lock groups
@@ -118,7 +121,8 @@ pub(crate) async fn add(
 ) -> Result<HttpResponse, Problem> {
     let (endpoint, actor) = (api.endpoint.clone(), actor(&request));
     let groups =
-        to_the_end(async move { endpoint.add_groups(body.count, None, body.reason.0, actor).await }).await?;
+        to_the_end(async move { endpoint.add_groups(body.count, body.request, body.reason.0, actor).await })
+            .await?;
     let groups = groups.into_iter().map(GroupNumber::from).collect();
     Ok(HttpResponse::Ok().json(AddedGroupsAnswer { groups }))
 }

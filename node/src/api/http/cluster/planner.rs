@@ -277,9 +277,10 @@ pub(crate) async fn show(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpRes
 }
 
 /// Change when the planner acts
+///
+/// All of it or nothing: where what would come of it is not valid, the answer is `invalid_argument`, and says all that is wrong.
 #[utoipa::path(post, path = "/v1/partitions/policy", operation_id = "edit_planner", tag = "cluster", request_body = PolicyBody,
-    responses((status = 200, description = "What holds since.", body = PlannerAnswer),
-        (status = 409, description = "`changed`: the policy would contradict itself; nothing was changed.")))]
+    responses((status = 200, description = "What holds since.", body = PlannerAnswer)))]
 pub(crate) async fn edit(
     api: Data<Api>,
     request: HttpRequest,
