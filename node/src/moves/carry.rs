@@ -86,7 +86,8 @@ impl Mover {
             // An import that an earlier try has completed says so at once; its sessions are all of them all the same.
             if last.is_some() {
                 let digest = complete.ok_or_else(|| surprise("an import"))?;
-                tokio::try_join!(self.attach(&goers, moved.to), self.tell_owed(moved.to))?;
+                let attached = Box::pin(self.attach(&goers, moved.to));
+                tokio::try_join!(attached, Box::pin(self.tell_owed(moved.to)))?;
                 return Ok(digest);
             }
         }
