@@ -121,14 +121,16 @@ impl Name {
     /// Splits a key of the form `NAME/<session id>`; `None` for every other key. Only the last segment counts, so the
     /// queue of `a` never holds a key of `a/b`.
     pub fn of_key(key: &[u8]) -> Option<(Self, SessionId)> {
+        Self::split_key(key).map(|(name, session)| (Self(Arc::from(name)), session))
+    }
+
+    /// As [`Self::of_key`], with the internal name as it stands in the key.
+    pub(crate) fn split_key(key: &[u8]) -> Option<(&str, SessionId)> {
         let text = core::str::from_utf8(key).ok()?;
         let (name, last) = text.rsplit_once('/')?;
         let session = SessionId::parse(last)?;
-        let name = match name.strip_prefix(ELECTION_MARK) {
-            Some(user) => Self::election(user),
-            None => Self::lock(name),
-        };
-        Some((name.ok()?, session))
+        check(name.strip_prefix(ELECTION_MARK).unwrap_or(name)).ok()?;
+        Some((name, session))
     }
 }
 

@@ -10,10 +10,9 @@ use crate::name::Name;
 /// The internal name by which a single key routes: its lock's name where it is shaped like a lock key, whatever its lease;
 /// else the whole key as a text.
 pub fn of_key(key: &[u8]) -> Cow<'_, str> {
-    match core::str::from_utf8(key) {
-        Ok(text) if Name::of_key(key).is_some() => Cow::Borrowed(queue_part(text)),
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(key),
+    match Name::split_key(key) {
+        Some((name, _)) => Cow::Borrowed(name),
+        None => String::from_utf8_lossy(key),
     }
 }
 
@@ -28,11 +27,6 @@ pub fn of_range<'a>(key: &'a [u8], range_end: &[u8]) -> Option<Cow<'a, str>> {
     let mut past = name.to_vec();
     past.push(b'/' + 1);
     (range_end > key && range_end <= past.as_slice()).then(|| String::from_utf8_lossy(name))
-}
-
-/// Everything before the last slash.
-fn queue_part(text: &str) -> &str {
-    text.rsplit_once('/').map_or(text, |(name, _)| name)
 }
 
 #[cfg(test)]

@@ -58,21 +58,30 @@ pub struct Position {
 pub struct LockTable {
     pub(crate) state: State,
     pub(crate) index: Index,
+    /// Of the keys of an import under way, so that they can be taken in at once.
+    pub(crate) arriving: Index,
     pub(crate) joined: Joined,
 }
 
 impl LockTable {
     /// A group that owns nothing and knows nobody.
     pub fn new(group: GroupId) -> Self {
-        Self { state: State::new(group), index: Index::default(), joined: Joined::default() }
+        Self {
+            state: State::new(group),
+            index: Index::default(),
+            arriving: Index::default(),
+            joined: Joined::default(),
+        }
     }
 
     /// A table around a state that was read, with its indexes built anew.
     pub(crate) fn from_state(mut state: State) -> Self {
         state.history.recount();
         let index = Index::of(&state.keys);
+        let arriving =
+            state.moves.incoming.as_ref().map_or_else(Index::default, |incoming| Index::of(&incoming.keys));
         let joined = Joined::of(&state.claims.live);
-        Self { state, index, joined }
+        Self { state, index, arriving, joined }
     }
 
     /// Applies one entry of the log. Never panics; where the result is `Err`, nothing has changed.

@@ -14,7 +14,7 @@ use crate::{
     moved::{MovedLease, MovedSession},
     mutant,
     outcome::{Outcome, Rejection},
-    table::{Absent, Arriving, Changes, Incoming, LockTable, Requests, Role, Session},
+    table::{Absent, Arriving, Changes, Incoming, Key, LockTable, Requests, Role, Session},
 };
 
 pub(crate) fn apply(
@@ -54,13 +54,10 @@ fn settle_in(table: &mut LockTable, changes: &mut Changes, incoming: Incoming) {
             ended.insert(session, reason);
         }
     }
-    let mut free: Vec<(Bytes, SessionEndReason)> = Vec::new();
-    for (key, record) in incoming.keys {
-        if let Some(reason) = record.lease.and_then(|session| ended.get(&session)) {
-            free.push((key.clone(), *reason));
-        }
-        table.install(changes, key, record);
-    }
+    let reason = |record: &Key| record.lease.and_then(|session| ended.get(&session).copied());
+    let free = incoming.keys.iter().filter_map(|(key, record)| Some((key.clone(), reason(record)?)));
+    let free: Vec<(Bytes, SessionEndReason)> = if ended.is_empty() { Vec::new() } else { free.collect() };
+    table.install(changes, incoming.keys);
     for (key, reason) in free {
         table.delete(changes, &key, Removal::SessionEnded(reason));
     }

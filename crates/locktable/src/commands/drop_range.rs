@@ -1,15 +1,10 @@
 //! `Drop`: the range belongs to another group, by the decision of the meta group. What is left of it here goes without
 //! events: nobody's hold or wait has ended.
 
-use alloc::vec::Vec;
-
-use bytes::Bytes;
-
 use crate::{
     command::DropRange,
     event::Fact,
     outcome::{Outcome, Rejection},
-    route,
     table::{Changes, LockTable},
 };
 
@@ -32,11 +27,7 @@ pub(crate) fn apply(
     let range = sealed.range.clone();
     table.state.moves.sealed = None;
     table.state.ownership.replace(dropped.map_epoch, &dropped.ranges);
-    let keys = table.state.keys.keys().filter(|key| range.contains(&route::of_key(key)));
-    let keys: Vec<Bytes> = keys.cloned().collect();
-    for key in &keys {
-        table.take_away(key);
-    }
+    table.take_away(&range);
     table.take_claims_away(&range);
     for known in table.state.sessions.values_mut() {
         known.requests.forget(&range);

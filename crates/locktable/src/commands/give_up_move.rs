@@ -4,7 +4,7 @@
 use crate::{
     ids::MoveNumber,
     outcome::{Outcome, Rejection},
-    table::LockTable,
+    table::{Index, LockTable},
 };
 
 pub(crate) fn apply(table: &mut LockTable, number: MoveNumber) -> Result<Outcome, Rejection> {
@@ -15,6 +15,7 @@ pub(crate) fn apply(table: &mut LockTable, number: MoveNumber) -> Result<Outcome
     if moves.under_way() == Some(number) {
         (moves.sealed, moves.incoming) = (None, None);
         table.state.claims.arriving.clear();
+        table.arriving = Index::default();
     }
     Ok(Outcome::Done)
 }

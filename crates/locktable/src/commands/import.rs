@@ -9,7 +9,7 @@ use crate::{
     moved::Moved,
     name::Name,
     outcome::{Outcome, Rejection},
-    table::{Arriving, Claim, Incoming, LockTable},
+    table::{Arriving, Claim, Incoming, Index, LockTable},
 };
 
 pub(crate) fn apply(table: &mut LockTable, import: &Import) -> Result<Outcome, Rejection> {
@@ -19,7 +19,7 @@ pub(crate) fn apply(table: &mut LockTable, import: &Import) -> Result<Outcome, R
     };
     // A part that came before; or the whole, whichever attempt brought it.
     if incoming.complete.is_none() && import.part == incoming.next {
-        take(incoming, &mut table.state.claims.arriving, import);
+        take(incoming, &mut table.arriving, &mut table.state.claims.arriving, import);
     }
     let complete = incoming.complete.map(|_| incoming.digest);
     Ok(Outcome::Imported { next: incoming.next, complete })
@@ -50,6 +50,7 @@ fn start(table: &mut LockTable, import: &Import) -> Result<(), Rejection> {
     }
     table.state.moves.highest = import.move_number;
     table.state.claims.arriving.clear();
+    table.arriving = Index::default();
     table.state.moves.incoming = Some(Box::new(Incoming {
         move_number: import.move_number,
         attempt: import.attempt,
@@ -63,7 +64,7 @@ fn start(table: &mut LockTable, import: &Import) -> Result<(), Rejection> {
     Ok(())
 }
 
-fn take(incoming: &mut Incoming, claims: &mut BTreeMap<Name, Claim>, import: &Import) {
+fn take(incoming: &mut Incoming, index: &mut Index, claims: &mut BTreeMap<Name, Claim>, import: &Import) {
     incoming.digest = incoming.digest.with(&import.moved);
     for piece in &import.moved {
         match piece {
@@ -72,6 +73,7 @@ fn take(incoming: &mut Incoming, claims: &mut BTreeMap<Name, Claim>, import: &Im
                 incoming.sessions.insert(moved.session, arriving);
             }
             Moved::Key(moved) => {
+                index.add(&moved.key, &moved.record);
                 incoming.keys.insert(moved.key.clone(), moved.record.clone());
             }
             Moved::Claim(moved) => {

@@ -8,8 +8,12 @@ use crate::{
 
 pub(super) fn indexes(table: &LockTable) -> Result<(), Violation> {
     let keys = table.index == Index::of(&table.state.keys);
+    let arriving = match &table.state.moves.incoming {
+        Some(incoming) => Index::of(&incoming.keys),
+        None => Index::default(),
+    };
     let claims = table.joined == Joined::of(&table.state.claims.live);
-    if keys && claims { Ok(()) } else { Err(Violation::Indexes) }
+    if keys && claims && table.arriving == arriving { Ok(()) } else { Err(Violation::Indexes) }
 }
 
 pub(super) fn revision(table: &LockTable) -> Result<(), Violation> {

@@ -10,8 +10,9 @@ use alloc::{
 };
 
 use bytes::Bytes;
+use holdfast_partitioner::Range;
 
-use super::{Key, LockTable, Place, Position};
+use super::{Key, LockTable, Place, Position, index::merge};
 use crate::{
     command::Wait,
     event::{Change, Event, Fact, Removal, WaitEnd},
@@ -20,6 +21,7 @@ use crate::{
     mutant,
     name::Name,
     outcome::RequestEnd,
+    route,
 };
 
 /// What one entry does.
@@ -136,20 +138,23 @@ impl LockTable {
         changes.event(Change::Put { key, name, lease, create_revision: revision, version: 1, value });
     }
 
-    /// Puts a key in place that came from another group. Nobody is told of it: nothing happened to it.
-    pub(crate) fn install(&mut self, changes: &mut Changes, key: Bytes, record: Box<Key>) {
-        if let (Some(place), Some(session)) = (&record.place, record.lease) {
-            changes.created.push((place.name.clone(), session));
+    /// Puts the keys of an import in place. Nobody is told of it, nothing happened to them; but who waits, waits here now.
+    pub(crate) fn install(&mut self, changes: &mut Changes, keys: BTreeMap<Bytes, Box<Key>>) {
+        for record in keys.values() {
+            let waits = record.place.as_ref().filter(|place| place.granted_at_ms.is_none());
+            changes
+                .created
+                .extend(waits.zip(record.lease).map(|(place, session)| (place.name.clone(), session)));
         }
-        self.index.add(&key, &record);
-        self.state.keys.insert(key, record);
+        self.index.append(core::mem::take(&mut self.arriving));
+        merge(&mut self.state.keys, keys);
     }
 
-    /// Takes a key away that another group has. Nobody is told of it.
-    pub(crate) fn take_away(&mut self, key: &[u8]) {
-        if let Some((key, record)) = self.state.keys.remove_entry(key) {
-            self.index.remove(&key, &record);
-        }
+    /// Takes the keys of a range away that another group has. Nobody is told of it.
+    pub(crate) fn take_away(&mut self, range: &Range) {
+        let gone = self.state.keys.extract_if(.., |key, _| range.contains(&route::of_key(key)));
+        let gone: Vec<(Bytes, Box<Key>)> = gone.collect();
+        self.index.remove_range(range, &gone);
     }
 
     /// Replaces the value of an existing key, and the lease of one that stands in no queue.

@@ -7,6 +7,7 @@ use alloc::{
 use core::mem;
 
 use bytes::Bytes;
+use holdfast_partitioner::Range;
 
 use super::{
     queue::{Queue, Slot},
@@ -15,7 +16,11 @@ use super::{
 use crate::{
     ids::{Revision, SessionId},
     name::Name,
+    route,
 };
+
+/// A map that is so many times larger than what comes into it is not built anew.
+const FEW: usize = 16;
 
 /// The indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +69,36 @@ impl Keys {
         }
     }
 
+    /// Keeps only some keys, at least one.
+    fn retain(&mut self, keep: impl Fn(&Bytes) -> bool) {
+        let Self::Many(keys) = self else { return };
+        keys.retain(keep);
+        if keys.len() == 1
+            && let Some(last) = keys.pop_first()
+        {
+            *self = Self::One(last);
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Many(keys) => keys.len(),
+        }
+    }
+
+    /// Takes other keys in.
+    fn append(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (_, Self::One(key)) => self.insert(&key),
+            (Self::One(first), Self::Many(mut keys)) => {
+                keys.insert(mem::take(first));
+                *self = Self::Many(keys);
+            }
+            (Self::Many(keys), Self::Many(mut others)) => keys.append(&mut others),
+        }
+    }
+
     fn iter(&self) -> impl Iterator<Item = &Bytes> {
         let (one, many) = match self {
             Self::One(key) => (Some(key), None),
@@ -102,7 +137,7 @@ impl Index {
             }
         };
         self.places += 1;
-        self.resize(length - 1, length);
+        resize(&mut self.lengths, length - 1, length);
     }
 
     /// Takes a key out.
@@ -120,19 +155,45 @@ impl Index {
             queue.remove(record.create);
         }
         self.places -= 1;
-        self.resize(length + 1, length);
+        resize(&mut self.lengths, length + 1, length);
     }
 
-    fn resize(&mut self, from: usize, to: usize) {
-        if let Some(count) = self.lengths.get_mut(&from) {
-            *count -= 1;
-            if *count == 0 {
-                self.lengths.remove(&from);
+    /// Takes all keys of a range out, in a step for each queue and session and not for each key: `gone` are those keys.
+    pub(crate) fn remove_range(&mut self, range: &Range, gone: &[(Bytes, Box<Key>)]) {
+        for (_, queue) in self.queues.extract_if(.., |name, _| range.contains(name.internal())) {
+            self.places -= queue.len();
+            resize(&mut self.lengths, queue.len(), 0);
+        }
+        let mut leave: BTreeMap<SessionId, usize> = BTreeMap::new();
+        for session in gone.iter().filter_map(|(_, record)| record.lease) {
+            *leave.entry(session).or_insert(0) += 1;
+        }
+        let stays = |key: &Bytes| !range.contains(&route::of_key(key));
+        for (session, leave) in leave {
+            let Entry::Occupied(mut keys) = self.by_session.entry(session) else { continue };
+            if keys.get().len() == leave {
+                keys.remove();
+            } else {
+                keys.get_mut().retain(stays);
             }
         }
-        if to > 0 {
-            *self.lengths.entry(to).or_insert(0) += 1;
+    }
+
+    /// Takes in what another index has, of keys and queues that this one does not have.
+    pub(crate) fn append(&mut self, other: Self) {
+        for (session, keys) in other.by_session {
+            match self.by_session.entry(session) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(keys);
+                }
+                Entry::Occupied(mut known) => known.get_mut().append(keys),
+            }
         }
+        merge(&mut self.queues, other.queues);
+        for (length, count) in other.lengths {
+            *self.lengths.entry(length).or_insert(0) += count;
+        }
+        self.places += other.places;
     }
 
     /// All queues in name order.
@@ -169,5 +230,67 @@ impl Index {
     /// Keys in all queues.
     pub(crate) fn places(&self) -> usize {
         self.places
+    }
+}
+
+/// One queue has another length.
+fn resize(lengths: &mut BTreeMap<usize, usize>, from: usize, to: usize) {
+    if let Some(count) = lengths.get_mut(&from) {
+        *count -= 1;
+        if *count == 0 {
+            lengths.remove(&from);
+        }
+    }
+    if to > 0 {
+        *lengths.entry(to).or_insert(0) += 1;
+    }
+}
+
+/// Puts a map into another one: one by one where there are few, and else by building it anew, which costs as much as its size.
+pub(super) fn merge<K: Ord, V>(all: &mut BTreeMap<K, V>, mut more: BTreeMap<K, V>) {
+    if more.len() < all.len() / FEW {
+        all.extend(more);
+    } else {
+        all.append(&mut more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{format, vec::Vec};
+
+    use holdfast_partitioner::Part;
+
+    use super::*;
+    use crate::sample::*;
+
+    /// The keys of a table with a queue of each of these lengths.
+    fn keys(prefix: &str, lengths: &[u64]) -> BTreeMap<Bytes, Box<Key>> {
+        let mut table = with_sessions(4);
+        for (number, length) in lengths.iter().enumerate() {
+            for session in 1..=*length {
+                let name = format!("{prefix}{number}");
+                ask(&mut table, session, &name, text(&name)).unwrap();
+            }
+        }
+        table.state.keys
+    }
+
+    #[test]
+    fn what_is_appended_or_removed_at_once_is_as_if_it_were_one_by_one() {
+        for (there, comes) in
+            [(&[1, 3, 2][..], &[1, 1, 2][..]), (&[], &[4]), (&[2], &[]), (&[1; 40], &[1]), (&[1], &[1; 40])]
+        {
+            let (there, comes) = (keys("there/", there), keys("comes/", comes));
+            let mut index = Index::of(&there);
+            index.append(Index::of(&comes));
+            let mut all = there.clone();
+            merge(&mut all, comes.clone());
+            assert_eq!(index, Index::of(&all));
+            let range = Range::new(lock("comes/").internal(), [], Part::All);
+            let gone: Vec<_> = comes.into_iter().collect();
+            index.remove_range(&range, &gone);
+            assert_eq!(index, Index::of(&there));
+        }
     }
 }
