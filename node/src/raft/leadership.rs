@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdfast_locktable::{ids::Term, mutant};
+use holdfast_locktable::ids::Term;
 use holdfast_partitioner::GroupId;
 use openraft::{
     Instant as _, Raft, async_runtime::watch::WatchReceiver, errors::Fatal, metrics::RaftServerMetrics,
@@ -70,6 +70,25 @@ struct Held {
     owed: Option<u64>,
 }
 
+impl Held {
+    const fn new(id: LeaderId, since: Instant) -> Self {
+        Self { id, since, alone: false, owed: None }
+    }
+
+    /// A look at whether a quorum is heard. `appended`: the end of the log, which a leader owes that hears one again.
+    fn hears(&mut self, alone: bool, appended: impl FnOnce() -> Option<u64>) {
+        if self.alone && !alone {
+            self.owed = appended();
+        }
+        self.alone = alone;
+    }
+
+    /// Whether all that it has to know before it decides anything is applied.
+    fn is_ready(&self, applied: Option<LogId>) -> bool {
+        applied.is_some_and(|id| id.leader_id == self.id && Some(id.index) >= self.owed)
+    }
+}
+
 /// Everything that the task of one group follows and tells.
 pub(crate) struct Follow {
     pub(crate) group: GroupId,
@@ -98,7 +117,7 @@ impl Follow {
                 }
                 leads = self.leads(&server).map(|id| match leads {
                     Some(before) if before.id == id => before,
-                    Some(_) | None => Held { id, since: Instant::now(), alone: false, owed: None },
+                    Some(_) | None => Held::new(id, Instant::now()),
                 });
                 self.look(&server, leads.as_mut())
             };
@@ -148,11 +167,8 @@ impl Follow {
         let (leads_here, mut ready, mut alone) = (leads.is_some(), false, false);
         if let Some(held) = leads {
             alone = self.quorum_age(held.since) > self.timing.election_timeout_max;
-            if held.alone && !alone && !mutant!("in-flight-forgotten") {
-                held.owed = self.raft.metrics().borrow_watched().last_log_index;
-            }
-            held.alone = alone;
-            ready = applied.is_some_and(|id| id.leader_id == held.id && Some(id.index) >= held.owed);
+            held.hears(alone, || self.raft.metrics().borrow_watched().last_log_index);
+            ready = held.is_ready(applied);
         }
         self.silence.keep(alone);
         let leader = server.current_leader.filter(|_| !alone);
@@ -193,5 +209,40 @@ impl Follow {
         };
         tracing::error!(group = %self.group, %reason, "a Raft group cannot go on");
         self.fatal.send_replace(Some(GroupFatal { group: self.group, reason }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The entry of this index, appended by the leader of this term.
+    fn entry(term: u64, index: u64) -> Option<LogId> {
+        Some(LogId::new(leader(term), index))
+    }
+
+    fn leader(term: u64) -> LeaderId {
+        LeaderId { term, node_id: 1 }
+    }
+
+    #[test]
+    fn a_new_leader_is_ready_with_the_first_entry_of_its_term() {
+        let held = Held::new(leader(3), Instant::now());
+        assert!(!held.is_ready(None));
+        assert!(!held.is_ready(entry(2, 40)));
+        assert!(held.is_ready(entry(3, 41)));
+    }
+
+    #[test]
+    fn a_leader_that_was_alone_is_ready_once_all_is_applied_that_it_had_appended() {
+        let mut held = Held::new(leader(3), Instant::now());
+        held.hears(false, || unreachable!("it was never alone"));
+        held.hears(true, || unreachable!("it is alone still"));
+        assert!(held.is_ready(entry(3, 41)), "what it may decide meanwhile is another question");
+        held.hears(false, || Some(57));
+        assert!(!held.is_ready(entry(3, 56)), "what it decided then may still change what it decides now");
+        assert!(held.is_ready(entry(3, 57)));
+        held.hears(false, || unreachable!("it was not alone again"));
+        assert!(!held.is_ready(entry(3, 56)));
     }
 }
