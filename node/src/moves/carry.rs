@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Size of one part of an export in bytes: its entry holds up the log of the destination for a few milliseconds.
-const PART_BYTES: u32 = 256 << 10;
+const PART_BYTES: u32 = 128 << 10;
 /// Most sessions in one entry of a home.
 const ATTACH_AT_ONCE: usize = 5_000;
 
@@ -74,7 +74,9 @@ impl Mover {
         let range = &moved.range;
         self.step(moved.from, MoveCall::Seal { move_number: number, range: range.clone() }).await?;
         let (mut after, mut goers) = (Cursor::Start, Goers::new());
+        let sealed = Instant::now();
         for part in 0.. {
+            let began = Instant::now();
             let export = MoveCall::Export { move_number: number, after, max_bytes: PART_BYTES };
             let MoveAnswer::Part(export) = self.step(moved.from, export).await? else {
                 return Err(surprise("an export"));
@@ -89,6 +91,10 @@ impl Mover {
                 let attached = Box::pin(self.attach(&goers, moved.to));
                 tokio::try_join!(attached, Box::pin(self.tell_owed(moved.to)))?;
                 return Ok(digest);
+            }
+            // What every group of these members has to share is left to the others for as long, where there is time.
+            if sealed.elapsed() < LONGEST_SEAL / 2 {
+                tokio::time::sleep(began.elapsed()).await;
             }
         }
         Err(surprise("an export"))
