@@ -74,6 +74,9 @@ struct One {
     /// So many processes with the product's own client; as many as usual where it is not said.
     #[arg(long)]
     natives: Option<u32>,
+    /// So many clients that fall silent; as many as usual where it is not said.
+    #[arg(long)]
+    lapsers: Option<u32>,
     /// Print the whole event log, and what the members log.
     #[arg(long)]
     trace: bool,
@@ -163,9 +166,10 @@ fn again(one: &One) -> io::Result<bool> {
     let usual = Plan::of(one.seed);
     let storm_ms = one.storm_ms.unwrap_or(usual.storm_ms);
     let natives = one.natives.unwrap_or(usual.natives);
+    let lapsers = one.lapsers.unwrap_or(usual.lapsers);
     let set = |numbers: &[u64]| numbers.iter().fold(Spared::default(), |set, number| set.with(*number));
     let (spared_faults, spared_clients) = (set(&one.without_faults), set(&one.without_clients));
-    let plan = Plan { aloud: one.trace, network: one.network, storm_ms, natives, ..usual };
+    let plan = Plan { aloud: one.trace, network: one.network, storm_ms, natives, lapsers, ..usual };
     let report = run(Plan { spared_faults, spared_clients, ..plan })?;
     println!("seed {} digest {}", report.plan.seed, report.digest);
     show(&report);

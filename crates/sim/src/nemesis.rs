@@ -4,6 +4,7 @@
 //! Draws everything from its own dice. Judges nothing, and knows nothing of locks.
 
 pub mod aim;
+mod deaf;
 mod depose;
 mod power;
 
@@ -26,8 +27,12 @@ const BETWEEN_MS: u64 = 2_500;
 /// So many entries stay when a log is shortened at an awkward moment.
 const KEPT_ENTRIES: u64 = 20;
 
-/// Share of the faults that depose a leader behind its back.
+/// Share of the faults that depose a leader behind its back, and the share where leaders are made deaf, too.
 const DEPOSED: f64 = 0.25;
+const DEPOSED_ONE_WAY: f64 = 0.4;
+
+/// Share of the faults by which a leader does not hear one of the others, where leaders are made deaf.
+const HALF_DEAF: f64 = 0.15;
 
 /// Share of the others that are a failure of the power.
 const POWERLESS: f64 = 0.04;
@@ -72,16 +77,24 @@ pub struct Nemesis {
     due: BTreeMap<u64, Vec<Act>>,
     faults: u64,
     aim: Aim,
+    habits: Habits,
+}
+
+/// What a nemesis does and leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Habits {
     /// Faults that are left out, by their numbers.
-    spared: Spared,
+    pub spared: Spared,
+    /// Whether leaders are made deaf, too: what they send arrives, and they hear nothing of it.
+    pub one_way: bool,
 }
 
 impl Nemesis {
-    /// A nemesis that begins at a moment, and leaves some faults out.
+    /// A nemesis that begins at a moment.
     #[must_use]
-    pub fn new(mut dice: Dice, trace: Trace, begin_ms: u64, spared: Spared) -> Self {
-        let aim = Aim::new(Dice::from_rng(&mut dice));
-        Self { dice, trace, begin_ms, next: begin_ms, due: BTreeMap::new(), faults: 0, aim, spared }
+    pub fn new(mut dice: Dice, trace: Trace, begin_ms: u64, habits: Habits) -> Self {
+        let aim = Aim::new(Dice::from_rng(&mut dice), habits.one_way);
+        Self { dice, trace, begin_ms, next: begin_ms, due: BTreeMap::new(), faults: 0, aim, habits }
     }
 
     /// How many faults there were.
@@ -119,7 +132,7 @@ impl Nemesis {
     fn begin(&mut self, now: u64, (acts, lasts, repairs): Plan, cluster: &mut Cluster, network: &Network) {
         let number = self.faults;
         self.faults += 1;
-        if self.spared.contains(number) {
+        if self.habits.spared.contains(number) {
             return;
         }
         for act in &acts {
@@ -150,8 +163,14 @@ impl Nemesis {
         let other = ids.iter().copied().filter(|id| *id != member).collect::<Vec<_>>();
         let group = GroupId(self.dice.random_range(0..=cluster.groups().count() as u32));
         let dice = &mut self.dice;
-        if dice.random_bool(DEPOSED)
-            && let Some(plan) = depose::depose(cluster, group, dice)
+        if self.habits.one_way
+            && dice.random_bool(HALF_DEAF)
+            && let Some(plan) = deaf::half_deaf(cluster, group, dice)
+        {
+            return plan;
+        }
+        if dice.random_bool(if self.habits.one_way { DEPOSED_ONE_WAY } else { DEPOSED })
+            && let Some(plan) = depose::depose(cluster, group, self.habits.one_way, dice)
         {
             return plan;
         }

@@ -29,6 +29,9 @@ pub struct Plan {
     pub clients: u32,
     /// Processes with the product's own client in them, with the numbers behind those of all others.
     pub natives: u32,
+    /// Clients that fall silent right after an answer, with the numbers behind those. Where there are any, the product's own
+    /// clients hold their locks for long, more is moved, and more is cut one way.
+    pub lapsers: u32,
     /// Locks they fight over; the last of the names is an election.
     pub names: u32,
     /// Milliseconds of storm.
@@ -49,18 +52,21 @@ impl Plan {
     /// How many numbers there are for clients of all kinds.
     #[must_use]
     pub const fn numbers(&self) -> u32 {
-        self.clients + OTHERS + self.natives
+        self.clients + OTHERS + self.natives + self.lapsers
     }
 
-    /// The usual run of a seed; every eighth is calm.
+    /// The usual run of a seed; every eighth is calm, and every second has clients that fall silent.
     #[must_use]
     pub fn of(seed: u64) -> Self {
+        let natives = dice(seed, 4).random_range(0..=3);
+        let lapsers = if seed.is_multiple_of(2) { 2 } else { 0 };
         Self {
             seed,
             members: 3,
             lock_groups: 2,
             clients: 10,
-            natives: dice(seed, 4).random_range(0..=3),
+            natives: natives.max(lapsers.min(1)),
+            lapsers,
             names: 5,
             storm_ms: 30_000,
             calm: seed.is_multiple_of(8),

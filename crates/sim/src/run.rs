@@ -23,9 +23,9 @@ use crate::{
         owners::Owners, rest, sessions::Renewals, stale::Past, watch::Watches,
     },
     cluster::Cluster,
-    entropy::{self, dice},
+    entropy::{self, Dice, dice},
     host::{Host, align_task_numbers},
-    nemesis::{Nemesis, Spared},
+    nemesis::{Habits, Nemesis},
     network::{Network, Node},
     plan::{OTHERS, Plan, Report},
     time::World,
@@ -33,8 +33,11 @@ use crate::{
     workload::{
         Setting, claimant,
         client::Client,
-        mover,
-        native::{beliefs::Beliefs, process::Process},
+        lapse, mover,
+        native::{
+            beliefs::Beliefs,
+            process::{Manner, Process},
+        },
         newcomer, observer, operator,
         registry::Registry,
         rush,
@@ -188,7 +191,7 @@ impl Run {
             cluster,
             clients: Host::start(seed)?,
             natives: Vec::new(),
-            nemesis: Nemesis::new(dice(seed, 2), trace.clone(), u64::MAX, Spared::default()),
+            nemesis: Nemesis::new(dice(seed, 2), trace.clone(), u64::MAX, Habits::default()),
             judges: Judges::new(setting.clone()),
             setting,
             hurried: (plan.names..plan.names + 2).map(name).collect::<io::Result<_>>()?,
@@ -214,13 +217,14 @@ impl Run {
     fn storm(&mut self) -> io::Result<()> {
         self.start_clients();
         self.start_natives()?;
+        self.start_lapsers();
         let begin = self.world.now();
         if !self.plan.calm {
             self.nemesis = Nemesis::new(
                 dice(self.plan.seed, 2),
                 self.trace.clone(),
                 begin + 1_000,
-                self.plan.spared_faults,
+                Habits { spared: self.plan.spared_faults, one_way: self.plan.lapsers > 0 },
             );
         }
         while self.world.now() < begin + self.plan.storm_ms && self.findings.is_empty() {
@@ -250,7 +254,8 @@ impl Run {
                 Some(5..9) => self.clients.spawn(newcomer::visit(setting, who, self.strange.clone(), dice)),
                 Some(9) => {
                     let groups = u32::from(self.plan.lock_groups);
-                    self.clients.spawn(mover::keep_moving(setting, node, groups, dice));
+                    let pauses_ms = if self.plan.lapsers > 0 { 100..1_200 } else { 200..3_000 };
+                    self.clients.spawn(mover::keep_moving(setting, node, groups, pauses_ms, dice));
                 }
                 Some(10..12) => self.clients.spawn(watcher::watch(setting, number, node, dice)),
                 Some(_) => self.clients.spawn(claimant::take_part(setting, who, self.claims.clone(), dice)),
@@ -260,16 +265,31 @@ impl Run {
 
     /// Starts the processes with the product's own client in them, behind everybody else in the numbers.
     fn start_natives(&mut self) -> io::Result<()> {
-        let first = self.plan.clients + OTHERS;
-        for number in first..first + self.plan.natives {
-            if self.plan.spared_clients.contains(number.into()) {
-                continue;
-            }
-            let who = Who { client: number, node: CLIENT_NODES + Node::from(number) };
-            let dice = dice(self.plan.seed, 10_000 + u64::from(number));
-            self.natives.push(Process::start(self.setting.clone(), who, dice, self.plan.calm)?);
+        let (first, patient) = (self.plan.clients + OTHERS, self.plan.lapsers > 0);
+        for (who, dice) in self.numbered(first, self.plan.natives) {
+            let setting = if patient { lapse::apart(&self.setting, who)? } else { self.setting.clone() };
+            self.natives.push(Process::start(setting, who, dice, Manner { calm: self.plan.calm, patient })?);
         }
         Ok(())
+    }
+
+    /// Starts those who fall silent, behind these.
+    fn start_lapsers(&self) {
+        let first = self.plan.clients + OTHERS + self.plan.natives;
+        for (who, dice) in self.numbered(first, self.plan.lapsers) {
+            self.clients.spawn(lapse::lapse(self.setting.clone(), who, dice));
+        }
+    }
+
+    /// So many from a number on, but those who are left out.
+    fn numbered(&self, first: u32, count: u32) -> Vec<(Who, Dice)> {
+        let (seed, spared) = (self.plan.seed, self.plan.spared_clients);
+        let numbers = (first..first + count).filter(|number| !spared.contains((*number).into()));
+        let of = |number| {
+            let who = Who { client: number, node: CLIENT_NODES + Node::from(number) };
+            (who, dice(seed, 10_000 + u64::from(number)))
+        };
+        numbers.map(of).collect()
     }
 
     fn calm_down(&mut self) -> io::Result<()> {

@@ -23,6 +23,8 @@ struct Found {
     what: String,
     /// How many processes with the product's own client the run had when it found that; as many as now where it is not said.
     natives: Option<u32>,
+    /// How many clients that fall silent; the same.
+    lapsers: Option<u32>,
 }
 
 fn seeds() -> Seeds {
@@ -40,9 +42,10 @@ fn fixed_seeds_find_nothing() {
 #[test]
 fn what_was_found_once_is_not_found_again() {
     catch_panics();
-    for Found { seed, what, natives } in seeds().found {
+    for Found { seed, what, natives, lapsers } in seeds().found {
         let plan = Plan::of(seed);
-        assert_good(Plan { natives: natives.unwrap_or(plan.natives), ..plan }, &what);
+        let (natives, lapsers) = (natives.unwrap_or(plan.natives), lapsers.unwrap_or(plan.lapsers));
+        assert_good(Plan { natives, lapsers, ..plan }, &what);
     }
 }
 

@@ -9,11 +9,12 @@ use holdfast_node::meta::changes::Stage;
 use holdfast_partitioner::{GroupId, change::Moved};
 use rand::Rng;
 
-use super::{Act, Plan};
+use super::{Act, Plan, deaf};
 use crate::{cluster::Cluster, entropy::Dice, network::Node};
 
-/// Share of the moves that a fault is aimed at.
+/// Share of the moves that a fault is aimed at, and the share where leaders are made deaf, too.
 const AIMED: f64 = 0.35;
+const AIMED_ONE_WAY: f64 = 0.6;
 /// How long after a step it may hit, in milliseconds: a step takes some ten.
 const LATER_MS: u64 = 12;
 
@@ -58,6 +59,10 @@ pub enum Blow {
     Kill,
     /// It stands still for a while.
     Pause,
+    /// It hears nobody, and everybody hears it.
+    Deaf,
+    /// It does not hear one of the others.
+    HalfDeaf,
 }
 
 /// What a fault was aimed at.
@@ -77,7 +82,17 @@ const POINTS: [Point; 8] = [
 /// All roles.
 const ROLES: [Role; 4] = [Role::Source, Role::Destination, Role::Driver, Role::Bystander];
 /// All blows.
-const BLOWS: [Blow; 2] = [Blow::Kill, Blow::Pause];
+const BLOWS: [Blow; 4] = [Blow::Kill, Blow::Pause, Blow::Deaf, Blow::HalfDeaf];
+/// So many of them hit the process and not the network.
+const PROCESS_BLOWS: usize = 2;
+/// Where a destination that does not hear is in a position to do harm: while its first entry as the owner is under way, and
+/// while the source still acknowledges what it has given away.
+const SORE: [Target; 4] = [
+    (Point::Complete, Role::Destination, Blow::Deaf),
+    (Point::Decided, Role::Destination, Blow::Deaf),
+    (Point::Activated, Role::Destination, Blow::HalfDeaf),
+    (Point::Dropped, Role::Destination, Blow::HalfDeaf),
+];
 
 /// Everything that a fault can be aimed at.
 pub fn targets() -> impl Iterator<Item = Target> {
@@ -98,6 +113,7 @@ pub(super) struct Aim {
     /// The newest move that was seen, and what is aimed at in it.
     seen: MoveNumber,
     target: Option<Target>,
+    one_way: bool,
     hits: BTreeMap<Target, u64>,
 }
 
@@ -109,8 +125,8 @@ struct Going {
 }
 
 impl Aim {
-    pub(super) fn new(dice: Dice) -> Self {
-        Self { dice, seen: MoveNumber::default(), target: None, hits: BTreeMap::new() }
+    pub(super) fn new(dice: Dice, one_way: bool) -> Self {
+        Self { dice, seen: MoveNumber::default(), target: None, one_way, hits: BTreeMap::new() }
     }
 
     /// How often each was hit.
@@ -123,7 +139,8 @@ impl Aim {
         let going = going(cluster)?;
         if going.number > self.seen {
             self.seen = going.number;
-            self.target = self.dice.random_bool(AIMED).then(|| self.choose());
+            let aimed = if self.one_way { AIMED_ONE_WAY } else { AIMED };
+            self.target = self.dice.random_bool(aimed).then(|| self.choose());
         }
         let target @ (point, role, blow) = self.target?;
         if reached(cluster, &going) < point || (point == Point::GivenUp) != given_up(&going) {
@@ -132,10 +149,17 @@ impl Aim {
         self.target = None;
         let member = member(cluster, role, &going.moved)?;
         *self.hits.entry(target).or_default() += 1;
-        let lasts = self.dice.random_range(50..4_000);
+        let lasts = self.dice.random_range(if blow == Blow::HalfDeaf { deaf::HALF_MS } else { 50..4_000 });
         let (hit, repair) = match blow {
             Blow::Kill => (Act::Crash(member), Act::Start(member)),
             Blow::Pause => (Act::Pause(member), Act::GoOn(member)),
+            Blow::Deaf | Blow::HalfDeaf => {
+                let mut ways = deaf::ways(cluster, member);
+                if blow == Blow::HalfDeaf {
+                    ways.swap_remove(self.dice.random_range(0..ways.len()));
+                }
+                (Act::Cut(ways.clone()), Act::Heal(ways))
+            }
         };
         Some(match self.dice.random_range(0..LATER_MS) {
             0..4 => (vec![hit], lasts, vec![repair]),
@@ -145,7 +169,11 @@ impl Aim {
 
     fn choose(&mut self) -> Target {
         let mut one_of = |count: usize| self.dice.random_range(0..count);
-        (POINTS[one_of(POINTS.len())], ROLES[one_of(ROLES.len())], BLOWS[one_of(BLOWS.len())])
+        if self.one_way && one_of(2) == 0 {
+            return SORE[one_of(SORE.len())];
+        }
+        let blows = if self.one_way { BLOWS.len() } else { PROCESS_BLOWS };
+        (POINTS[one_of(POINTS.len())], ROLES[one_of(ROLES.len())], BLOWS[one_of(blows)])
     }
 }
 

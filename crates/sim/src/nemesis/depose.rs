@@ -5,11 +5,11 @@
 use holdfast_partitioner::GroupId;
 use rand::Rng;
 
-use super::{Act, Plan};
+use super::{Act, Plan, deaf};
 use crate::{cluster::Cluster, entropy::Dice, network::Node};
 
-/// Deposes the leader of a group in one of five ways; `None` where nobody leads, or too few run.
-pub(super) fn depose(cluster: &Cluster, group: GroupId, dice: &mut Dice) -> Option<Plan> {
+/// Deposes the leader of a group in one of several ways; `None` where nobody leads, or too few run.
+pub(super) fn depose(cluster: &Cluster, group: GroupId, one_way: bool, dice: &mut Dice) -> Option<Plan> {
     let leads = |(member, replica): (Node, holdfast_node::raft::group::RaftGroup)| {
         replica.leadership().borrow().here.then_some(member)
     };
@@ -17,12 +17,14 @@ pub(super) fn depose(cluster: &Cluster, group: GroupId, dice: &mut Dice) -> Opti
     let others: Vec<Node> = cluster.ids().into_iter().filter(|id| *id != leader).collect();
     let &[one, another] = others.as_slice() else { return None };
     let away = both_ways(leader, &[one, another]);
-    Some(match dice.random_range(0..5) {
+    Some(match dice.random_range(0..if one_way { 9 } else { 5 }) {
         0 => forgotten(away, [one, another], dice),
         1 => asleep(leader, away, dice),
         2 => suspended(leader, away, dice),
         3 => returning((leader, group), away, dice),
-        _ => voted_out(leader, one, another, dice),
+        4 => voted_out(leader, one, another, dice),
+        5..7 => deaf::deaf((leader, group), cluster, dice),
+        _ => deaf::overtaken((leader, group), cluster, dice),
     })
 }
 

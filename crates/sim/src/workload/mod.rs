@@ -7,7 +7,8 @@
 //!   [`operator`]: ends holds and sessions by force. [`vandal`]: asks for what nobody may have, and storms members with
 //!   questions.
 //! - [`audit`]: asks whether the service knows what it has acknowledged. [`echo`]: sends again what was answered long ago.
-//!   [`trier`]: tries everything everywhere. [`newcomer`]: tries once with each session.
+//!   [`trier`]: tries everything everywhere. [`newcomer`]: tries once with each session. [`lapse`]: falls silent right after an
+//!   answer.
 //! - [`claimant`]: takes part in claims. [`mover`]: has ranges moved.
 //! - [`native`]: the product's own client, over the members' own gRPC services.
 //! - [`ask`]: the way to a member. [`registry`]: whose session is whose.
@@ -24,6 +25,7 @@ pub mod client;
 pub mod echo;
 pub mod habits;
 pub mod hold;
+pub mod lapse;
 pub mod mover;
 pub mod native;
 pub mod newcomer;

@@ -3,7 +3,7 @@
 //!
 //! Clients know nothing of it and expect nothing less.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
 use holdfast_node::endpoint::types::{ChangesView, PlanView, planner::PlannerView};
 use holdfast_partitioner::{
@@ -30,11 +30,11 @@ const SLOTS: u16 = 8;
 /// Share of the rounds in which the planner is told when to act.
 const PLANNED: f64 = 0.1;
 
-/// Acts until the run comes to an end.
-pub async fn keep_moving(setting: Setting, node: Node, groups: u32, mut dice: Dice) {
+/// Acts until the run comes to an end, with pauses of so many milliseconds.
+pub async fn keep_moving(setting: Setting, node: Node, groups: u32, pauses_ms: Range<u64>, mut dice: Dice) {
     setting.begins();
     while !setting.stopping() {
-        pause(dice.random_range(200..3_000)).await;
+        pause(dice.random_range(pauses_ms.clone())).await;
         if dice.random_bool(PLANNED) {
             plan(&setting, node, &mut dice).await;
         }

@@ -65,6 +65,8 @@ struct State {
     /// Holds that an operator has ended.
     forced: BTreeSet<(Name, Token)>,
     last_sent_ms: u64,
+    /// Whether it sends keepalives no more by itself.
+    lapses: bool,
     /// When the session was first used to ask for a lock.
     first_asked_ms: Option<u64>,
 }
@@ -87,6 +89,11 @@ impl Session {
     /// Opens a session, however long it takes; `None` where the run comes to an end before.
     pub async fn open(setting: &Setting, who: Who, dice: &mut Dice) -> Option<Self> {
         let ttl_ms = TTLS_MS[dice.random_range(0..TTLS_MS.len())];
+        Self::open_for(setting, who, ttl_ms, dice).await
+    }
+
+    /// The same with a TTL in milliseconds.
+    pub async fn open_for(setting: &Setting, who: Who, ttl_ms: u64, dice: &mut Dice) -> Option<Self> {
         let verb: Verb<SessionOpened> = Arc::new(move |endpoint| {
             Box::pin(async move { endpoint.open_session(ttl_ms, Metadata::default()).await })
         });
@@ -117,6 +124,7 @@ impl Session {
             held: BTreeMap::new(),
             forced: BTreeSet::new(),
             last_sent_ms: setting.world.now(),
+            lapses: false,
             first_asked_ms: None,
         };
         let session = Self {
@@ -204,8 +212,10 @@ impl Session {
 
     async fn keep_alive(self, mut dice: Dice) {
         while !self.is_over() {
-            let member = self.habits.member(&self.setting, &mut dice);
-            spawn_local(self.clone().renew(member));
+            if !self.state.lock().lapses {
+                let member = self.habits.member(&self.setting, &mut dice);
+                spawn_local(self.clone().renew(member));
+            }
             let next = self.habits.pause_ms(self.ttl_ms, &mut dice);
             tokio::select! {
                 biased;
@@ -224,6 +234,23 @@ impl Session {
                 self.end(SessionEnd::Deadline);
                 return;
             }
+        }
+    }
+
+    /// Sends no more keepalives but one, after so many milliseconds, until all groups that it has met acknowledge it, or
+    /// `any`; from there on the client is not heard, and counts on the session until its own deadline.
+    pub async fn lapse(&self, after_ms: u64, any: bool, dice: &mut Dice) {
+        self.state.lock().lapses = true;
+        pause(after_ms).await;
+        let acknowledged = || {
+            let state = self.state.lock();
+            (state.renewed_ms, any.then(|| state.acknowledged.clone()))
+        };
+        let before = acknowledged();
+        while !self.is_over() && acknowledged() == before {
+            let member = self.habits.member(&self.setting, dice);
+            self.clone().renew(member).await;
+            pause(dice.random_range(5..60)).await;
         }
     }
 

@@ -9,7 +9,7 @@ use holdfast_sim::{
 
 /// A run with the product's own client and nobody else.
 fn alone(seed: u64, calm: bool) -> Plan {
-    let plan = Plan { natives: 1, calm, storm_ms: 5_000, ..Plan::of(seed) };
+    let plan = Plan { natives: 1, lapsers: 0, calm, storm_ms: 5_000, ..Plan::of(seed) };
     let others = (0..plan.clients + OTHERS).map(u64::from);
     Plan { spared_clients: others.fold(Spared::default(), Spared::with), ..plan }
 }

@@ -12,10 +12,16 @@ use super::{bound::bounded, guard::Guard, session::Session};
 use crate::{check::fence, entropy::Dice, workload::pause};
 
 const NS_PER_MS: u64 = 1_000_000;
+/// The longest pause between two uses of a hold that lasts for long, in milliseconds.
+const PATIENT_MS: u64 = 4_000;
 
 /// Uses a hold for a while, and ends it.
 pub async fn hold(session: &Rc<Session>, name: &Name, guard: Rc<Guard>, dice: &mut Dice) {
-    let longest = if dice.random_bool(0.2) { 1_500 } else { 60 };
+    let longest = match session.patient {
+        true => PATIENT_MS,
+        false if dice.random_bool(0.2) => 1_500,
+        false => 60,
+    };
     for _ in 0..dice.random_range(0..4) {
         pause(dice.random_range(1..longest)).await;
         if !counts(session, name, &guard) {

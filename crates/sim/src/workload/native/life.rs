@@ -46,15 +46,16 @@ pub struct Life {
     setting: Setting,
     who: Who,
     thawed: Thawed,
+    patient: bool,
     dice: Dice,
     running: Running,
 }
 
 impl Life {
-    /// A life that has not begun.
+    /// A life that has not begun; whether locks are held for long in it.
     #[must_use]
-    pub fn new(setting: Setting, who: Who, thawed: Thawed, dice: &mut Dice) -> Self {
-        Self { running: Running::new(&setting), setting, who, thawed, dice: Dice::from_rng(dice) }
+    pub fn new(setting: Setting, who: Who, (thawed, patient): (Thawed, bool), dice: &mut Dice) -> Self {
+        Self { running: Running::new(&setting), setting, who, thawed, patient, dice: Dice::from_rng(dice) }
     }
 
     /// Lives until the run comes to an end.
@@ -121,7 +122,8 @@ impl Life {
                     sent: sent * NS_PER_MS,
                 });
                 setting.natives.opened(who, id);
-                Some(Session::new(setting.clone(), who, self.thawed.clone(), (client.clone(), session, id)))
+                let seen = (self.thawed.clone(), self.patient);
+                Some(Session::new(setting.clone(), who, seen, (client.clone(), session, id)))
             }
             Err(error) => {
                 if !matches!(&error, Error::Unreachable { .. }) && !error.retryable() {

@@ -17,6 +17,15 @@ use crate::{
 /// Pause between two faults, in milliseconds.
 const BETWEEN_MS: std::ops::Range<u64> = 500..9_000;
 
+/// How the client in a process lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Nothing goes wrong with the process.
+    pub calm: bool,
+    /// It holds its locks for long.
+    pub patient: bool,
+}
+
 /// How the process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -40,6 +49,7 @@ pub struct Process {
     dice: Dice,
     host: Option<Host>,
     thawed: Thawed,
+    patient: bool,
     state: State,
     /// Ways that are cut, and until when.
     cut: Option<(u64, Vec<(Node, Node)>)>,
@@ -52,14 +62,15 @@ impl Process {
     ///
     /// # Errors
     /// When the system refuses a runtime.
-    pub fn start(setting: Setting, who: Who, dice: Dice, calm: bool) -> io::Result<Self> {
-        let next = (!calm).then(|| setting.world.now() + BETWEEN_MS.end);
+    pub fn start(setting: Setting, who: Who, dice: Dice, manner: Manner) -> io::Result<Self> {
+        let next = (!manner.calm).then(|| setting.world.now() + BETWEEN_MS.end);
         let mut process = Self {
             setting,
             who,
             dice,
             host: None,
             thawed: Thawed::default(),
+            patient: manner.patient,
             state: State::Running,
             cut: None,
             next,
@@ -70,7 +81,8 @@ impl Process {
 
     fn begin(&mut self) -> io::Result<()> {
         let host = Host::start(self.dice.random())?;
-        let life = Life::new(self.setting.clone(), self.who, self.thawed.clone(), &mut self.dice);
+        let life =
+            Life::new(self.setting.clone(), self.who, (self.thawed.clone(), self.patient), &mut self.dice);
         host.spawn(life.run());
         self.host = Some(host);
         Ok(())

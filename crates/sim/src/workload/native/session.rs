@@ -61,6 +61,8 @@ pub struct Session {
     pub who: Who,
     /// When its process has stood still.
     pub thawed: Thawed,
+    /// Whether it holds its locks for long.
+    pub patient: bool,
     /// The client.
     pub client: Client,
     /// The session.
@@ -81,7 +83,7 @@ impl Session {
     pub fn new(
         setting: Setting,
         who: Who,
-        thawed: Thawed,
+        (thawed, patient): (Thawed, bool),
         (client, session, id): (Client, holdfast_client::Session, SessionId),
     ) -> Self {
         let noted = Cell::new(setting.world.now());
@@ -89,6 +91,7 @@ impl Session {
             setting,
             who,
             thawed,
+            patient,
             client,
             session,
             id,
