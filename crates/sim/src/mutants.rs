@@ -54,6 +54,9 @@ pub struct Hunt {
     /// How many seeds, from the first on.
     #[arg(long, default_value_t = 200)]
     seeds: u64,
+    /// Only seeds that this number divides.
+    #[arg(long, default_value_t = 1)]
+    every: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -68,6 +71,13 @@ struct Mutant {
     site: String,
     breaks: String,
     fault: String,
+    /// It shows only in runs of seeds that this number divides.
+    #[serde(default = "all")]
+    every: u64,
+}
+
+const fn all() -> u64 {
+    1
 }
 
 /// What became of a fault.
@@ -83,15 +93,15 @@ enum End {
 /// When the system refuses a thread or a runtime.
 pub fn hunt(hunt: &Hunt) -> io::Result<bool> {
     choose(&hunt.name);
-    for seed in 1..=hunt.seeds {
-        let (check, sentence) = match run(Plan::of(seed)) {
+    for tried in 1..=hunt.seeds {
+        let (check, sentence) = match run(Plan::of(tried * hunt.every)) {
             Ok(report) => match report.findings.first() {
                 Some(first) => (first.property.clone(), first.to_string()),
                 None => continue,
             },
             Err(error) => ("the run itself".to_owned(), error.to_string()),
         };
-        println!("{FOUND}{seed}\t{check}\t{}", sentence.replace(['\n', '\t'], " "));
+        println!("{FOUND}{tried}\t{check}\t{}", sentence.replace(['\n', '\t'], " "));
         return Ok(true);
     }
     println!("{SURVIVED}{}", hunt.seeds);
@@ -133,7 +143,8 @@ pub fn prove(proof: &Proof) -> io::Result<bool> {
 
 fn hunted(mutant: &Mutant, seeds: u64) -> io::Result<End> {
     let output = Command::new(std::env::current_exe()?)
-        .args(["mutant", "--name", &mutant.name, "--seeds", &seeds.to_string()])
+        .args(["mutant", "--name", &mutant.name])
+        .args(["--seeds", &seeds.to_string(), "--every", &mutant.every.to_string()])
         .stderr(Stdio::null())
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -150,7 +161,7 @@ fn hunted(mutant: &Mutant, seeds: u64) -> io::Result<End> {
 
 fn said(result: &io::Result<End>, seeds: u64) -> String {
     match result {
-        Ok(End::Found { seeds, sentence, .. }) => format!("found by seed {seeds}: {sentence}"),
+        Ok(End::Found { seeds, sentence, .. }) => format!("found with {seeds} seeds: {sentence}"),
         Ok(End::Survived) => format!("NOT found in {seeds} seeds"),
         Err(error) => format!("NOT hunted: {error}"),
     }
@@ -164,7 +175,8 @@ fn table(rows: &[(&Mutant, End)], seeds: u64) -> String {
             End::Found { seeds, check, .. } => (check.as_str(), seeds.as_str()),
             End::Survived => ("**nothing**", "**survives**"),
         };
-        let Mutant { name, site, breaks, fault } = mutant;
+        let Mutant { name, site, breaks, fault, every } = mutant;
+        let took = if *every == 1 { took.to_owned() } else { format!("{took} (even)") };
         // Writing to a string does not fail.
         let _ = writeln!(text, "| `{name}` | {fault} | `{site}` | {breaks} | {check} | {took} |");
     }

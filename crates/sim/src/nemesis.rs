@@ -122,7 +122,7 @@ impl Nemesis {
             self.begin(now, plan, cluster, network);
         }
         if now >= self.begin_ms
-            && let Some(plan) = self.aim.look(cluster)
+            && let Some(plan) = self.aim.look(cluster, network)
         {
             self.begin(now, plan, cluster, network);
         }

@@ -65,7 +65,7 @@ impl Plan {
             members: 3,
             lock_groups: 2,
             clients: 10,
-            natives: natives.max(lapsers.min(1)),
+            natives: natives.max(lapsers),
             lapsers,
             names: 5,
             storm_ms: 30_000,

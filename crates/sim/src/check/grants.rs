@@ -4,8 +4,9 @@
 //! the key, with nobody behind it as the holder; and once one table shows the client as the holder, so does every other
 //! that has come as far.
 //!
-//! Of a lock whose range moves only those tables say anything that have the range by the newest map: others have given it
-//! away, or do not have it yet, or had it long ago.
+//! Of a lock whose range moves only those tables say anything that have the range by the newest map that any table ever had it
+//! by: others have given it away, or do not have it yet, or had it long ago. A member that restarts reads its log once more, and
+//! may be alone for a while.
 //!
 //! Clients say what they count on; a hold is struck off before its release is sent, and ends at the client's own deadline.
 
@@ -44,12 +45,19 @@ struct Entry {
 
 /// What all clients count on. Clones are the same list.
 #[derive(Clone, Debug, Default)]
-pub struct Counts(Arc<Mutex<BTreeMap<(u32, Name), Entry>>>);
+pub struct Counts(Arc<Mutex<Books>>);
+
+#[derive(Debug, Default)]
+struct Books {
+    entries: BTreeMap<(u32, Name), Entry>,
+    /// By which map each lock was last seen to have an owner.
+    newest: BTreeMap<Name, MapEpoch>,
+}
 
 impl Counts {
     /// A client counts on a lock from now on, or for longer than before.
     pub fn count(&self, client: u32, lock: &Name, counted: Counted) {
-        let mut entries = self.0.lock();
+        let entries = &mut self.0.lock().entries;
         match entries.get_mut(&(client, lock.clone())) {
             Some(entry) if entry.counted.token == counted.token => entry.counted = counted,
             Some(_) | None => {
@@ -60,14 +68,14 @@ impl Counts {
 
     /// A client counts on a lock no more.
     pub fn strike(&self, client: u32, lock: &Name) {
-        self.0.lock().remove(&(client, lock.clone()));
+        self.0.lock().entries.remove(&(client, lock.clone()));
     }
 
     /// Looks whether every table agrees with what clients count on.
     pub fn look(&self, now: u64, cluster: &Cluster, findings: &Findings) {
-        let mut entries = self.0.lock();
+        let mut books = self.0.lock();
+        let Books { entries, newest } = &mut *books;
         entries.retain(|_, entry| entry.counted.deadline_ms > now);
-        let mut newest: BTreeMap<Name, MapEpoch> = BTreeMap::new();
         cluster.each_table(|_, _, table, _| {
             for (_, lock) in entries.keys().filter(|(_, lock)| table.holds_range_of(lock)) {
                 let epoch = newest.entry(lock.clone()).or_insert(MapEpoch::NONE);

@@ -10,7 +10,11 @@ use holdfast_partitioner::{GroupId, change::Moved};
 use rand::Rng;
 
 use super::{Act, Plan, deaf};
-use crate::{cluster::Cluster, entropy::Dice, network::Node};
+use crate::{
+    cluster::Cluster,
+    entropy::Dice,
+    network::{Network, Node},
+};
 
 /// Share of the moves that a fault is aimed at, and the share where leaders are made deaf, too.
 const AIMED: f64 = 0.35;
@@ -63,6 +67,8 @@ pub enum Blow {
     Deaf,
     /// It does not hear one of the others.
     HalfDeaf,
+    /// The disks of all others are slow, so that what it proposes is under way for long.
+    Slow,
 }
 
 /// What a fault was aimed at.
@@ -82,14 +88,16 @@ const POINTS: [Point; 8] = [
 /// All roles.
 const ROLES: [Role; 4] = [Role::Source, Role::Destination, Role::Driver, Role::Bystander];
 /// All blows.
-const BLOWS: [Blow; 4] = [Blow::Kill, Blow::Pause, Blow::Deaf, Blow::HalfDeaf];
+const BLOWS: [Blow; 5] = [Blow::Kill, Blow::Pause, Blow::Deaf, Blow::HalfDeaf, Blow::Slow];
 /// So many of them hit the process and not the network.
 const PROCESS_BLOWS: usize = 2;
-/// Where a destination that does not hear is in a position to do harm: while its first entry as the owner is under way, and
-/// while the source still acknowledges what it has given away.
-const SORE: [Target; 4] = [
+/// Where a destination that does not hear can do harm: while its first entry as the owner is under way, and while the source
+/// still acknowledges what it has given away. Where it does not hear a member already, sessions end there that live on at
+/// the source: then its first entry takes long.
+const SORE: [Target; 5] = [
     (Point::Complete, Role::Destination, Blow::Deaf),
     (Point::Decided, Role::Destination, Blow::Deaf),
+    (Point::Decided, Role::Destination, Blow::HalfDeaf),
     (Point::Activated, Role::Destination, Blow::HalfDeaf),
     (Point::Dropped, Role::Destination, Blow::HalfDeaf),
 ];
@@ -135,12 +143,15 @@ impl Aim {
     }
 
     /// A fault, if the moment has come.
-    pub(super) fn look(&mut self, cluster: &Cluster) -> Option<Plan> {
+    pub(super) fn look(&mut self, cluster: &Cluster, network: &Network) -> Option<Plan> {
         let going = going(cluster)?;
         if going.number > self.seen {
             self.seen = going.number;
             let aimed = if self.one_way { AIMED_ONE_WAY } else { AIMED };
-            self.target = self.dice.random_bool(aimed).then(|| self.choose());
+            self.target = match self.one_way && half_deaf(cluster, network, &going.moved) {
+                true => Some((Point::Complete, Role::Destination, Blow::Slow)),
+                false => self.dice.random_bool(aimed).then(|| self.choose()),
+            };
         }
         let target @ (point, role, blow) = self.target?;
         if reached(cluster, &going) < point || (point == Point::GivenUp) != given_up(&going) {
@@ -150,21 +161,26 @@ impl Aim {
         let member = member(cluster, role, &going.moved)?;
         *self.hits.entry(target).or_default() += 1;
         let lasts = self.dice.random_range(if blow == Blow::HalfDeaf { deaf::HALF_MS } else { 50..4_000 });
-        let (hit, repair) = match blow {
-            Blow::Kill => (Act::Crash(member), Act::Start(member)),
-            Blow::Pause => (Act::Pause(member), Act::GoOn(member)),
+        let (hit, repair) = self.blow(blow, member, cluster);
+        Some(match self.dice.random_range(0..LATER_MS) {
+            0..4 => (hit, lasts, repair),
+            later => (vec![Act::Later(later, hit)], later + lasts, repair),
+        })
+    }
+
+    fn blow(&mut self, blow: Blow, member: Node, cluster: &Cluster) -> (Vec<Act>, Vec<Act>) {
+        let mut ways = deaf::ways(cluster, member);
+        match blow {
+            Blow::Kill => (vec![Act::Crash(member)], vec![Act::Start(member)]),
+            Blow::Pause => (vec![Act::Pause(member)], vec![Act::GoOn(member)]),
+            Blow::Slow => deaf::slow_others(&ways, &mut self.dice),
             Blow::Deaf | Blow::HalfDeaf => {
-                let mut ways = deaf::ways(cluster, member);
                 if blow == Blow::HalfDeaf {
                     ways.swap_remove(self.dice.random_range(0..ways.len()));
                 }
-                (Act::Cut(ways.clone()), Act::Heal(ways))
+                (vec![Act::Cut(ways.clone())], vec![Act::Heal(ways)])
             }
-        };
-        Some(match self.dice.random_range(0..LATER_MS) {
-            0..4 => (vec![hit], lasts, vec![repair]),
-            later => (vec![Act::Later(later, vec![hit])], later + lasts, vec![repair]),
-        })
+        }
     }
 
     fn choose(&mut self) -> Target {
@@ -226,6 +242,12 @@ fn any<T: Ord>(
 ) -> Option<T> {
     let replicas = cluster.replicas(group).into_iter();
     replicas.filter_map(|(_, replica)| replica.with_locks(|table, _| read(table)).flatten()).max()
+}
+
+/// Whether the leader of the destination does not hear one of the others.
+fn half_deaf(cluster: &Cluster, network: &Network, moved: &Moved) -> bool {
+    let Some(leader) = member(cluster, Role::Destination, moved) else { return false };
+    deaf::ways(cluster, leader).into_iter().filter(|(from, to)| network.is_cut(*from, *to)).count() == 1
 }
 
 fn member(cluster: &Cluster, role: Role, moved: &Moved) -> Option<Node> {

@@ -38,7 +38,8 @@ pub(super) fn overtaken(leads: (Node, GroupId), cluster: &Cluster, dice: &mut Di
     (acts, dice.random_range(1_000..3_000), [lost(leads, &ways, dice), quick].concat())
 }
 
-fn slow_others(ways: &[(Node, Node)], dice: &mut Dice) -> (Vec<Act>, Vec<Act>) {
+/// Whoever is on the other side of these ways has a slow disk; and the repair.
+pub(super) fn slow_others(ways: &[(Node, Node)], dice: &mut Dice) -> (Vec<Act>, Vec<Act>) {
     let least = dice.random_range(50..400);
     let each = |act: &dyn Fn(Node) -> Act| ways.iter().map(|(other, _)| act(*other)).collect();
     (each(&|other| Act::SlowDisk(other, (least, least * 2))), each(&Act::QuickDisk))

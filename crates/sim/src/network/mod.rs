@@ -187,6 +187,11 @@ impl Network {
         }
     }
 
+    /// Whether nothing gets from one process to another.
+    pub fn is_cut(&self, from: Node, to: Node) -> bool {
+        self.state.lock().ways.get(&(from, to)).is_some_and(|way| way.cut)
+    }
+
     /// The run's trace.
     #[must_use]
     pub fn trace(&self) -> &Trace {

@@ -21,6 +21,8 @@ use crate::{
 
 /// The TTLs that are asked for, in milliseconds.
 const TTLS_MS: [u64; 4] = [1_500, 2_000, 3_000, 6_000];
+/// So many of them, the shortest, where locks are held for long: whoever is not heard of loses them soon.
+const PATIENT: usize = 2;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Counts as a client that has not come to its end.
@@ -102,7 +104,8 @@ impl Life {
 
     /// Opens a session, if that works out.
     async fn open(&mut self, client: &Client) -> Option<Session> {
-        let ttl_ms = TTLS_MS[self.dice.random_range(0..TTLS_MS.len())];
+        let ttls = if self.patient { PATIENT } else { TTLS_MS.len() };
+        let ttl_ms = TTLS_MS[self.dice.random_range(0..ttls)];
         let options = client.session().ttl(Duration::from_millis(ttl_ms));
         // What the client says of its machine differs from machine to machine.
         let options = options.metadata("host", "native").metadata("pid", "1").metadata("user", "sim");
