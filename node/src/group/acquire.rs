@@ -183,9 +183,20 @@ impl Group {
         })
     }
 
-    /// Whether a request holds, as this member's table has it.
-    pub(super) fn request_holds(&self, name: &Name, session: SessionId, request: &RequestId) -> bool {
-        self.locks(|table| matches!(table.request_state(session, name, request), RequestState::Holds { .. }))
+    /// A caller that comes or goes, with how its request stands in this member's table.
+    pub(super) fn caller(
+        &self,
+        id: Option<CallerId>,
+        attempt: AttemptId,
+        name: &Name,
+        session: SessionId,
+        request: &RequestId,
+    ) -> Caller {
+        self.locks(|table| {
+            let held = matches!(table.request_state(session, name, request), RequestState::Holds { .. });
+            let owner = table.holds_range_of(name).then(|| table.ownership_epoch());
+            Caller { id, attempt, held, owner }
+        })
     }
 
     /// Whether the session stands here under another epoch than the one just refused.
@@ -304,8 +315,7 @@ impl Interest {
             request: RequestKey::from(&request.request),
         };
         let caller = group.next_caller();
-        let held = group.request_holds(&request.name, request.session, &request.request);
-        let who = Caller { id: Some(caller), attempt, held };
+        let who = group.caller(Some(caller), attempt, &request.name, request.session, &request.request);
         let attach = Attach { key: key.clone(), request: request.request.clone(), caller, who, tell };
         group.parts.fanout.do_send(attach);
         let (group, request) = (group.clone(), request.request.clone());
@@ -323,8 +333,7 @@ impl Drop for Interest {
     fn drop(&mut self) {
         if !self.settled {
             let (key, request) = (self.key.clone(), self.request.clone());
-            let held = self.group.request_holds(&key.name, key.session, &request);
-            let who = Caller { id: Some(self.caller), attempt: self.attempt, held };
+            let who = self.group.caller(Some(self.caller), self.attempt, &key.name, key.session, &request);
             self.group.parts.fanout.do_send(Detached { key, request, who, grace_ms: LOST_GRACE_MS });
         }
     }

@@ -208,7 +208,9 @@ impl GroupCall {
     pub(super) fn changes(&self) -> Option<&Name> {
         match self {
             Self::Acquire(_, request) => Some(&request.name),
-            Self::Cancel { name, .. }
+            // A client's going away too: its request is given up by the group that has the name, and by no other.
+            Self::Detached { name, .. }
+            | Self::Cancel { name, .. }
             | Self::Release { name, .. }
             | Self::ForceRelease { name, .. }
             | Self::Proclaim { name, .. } => Some(name),
@@ -216,7 +218,6 @@ impl GroupCall {
             | Self::EndSession { .. }
             | Self::AttachSession { .. }
             | Self::LearnEnds(_)
-            | Self::Detached { .. }
             | Self::Locks { .. }
             | Self::Lock(_)
             | Self::Sessions

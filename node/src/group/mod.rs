@@ -180,7 +180,7 @@ impl Group {
         match call {
             GroupCall::Acquire(attempt, request) => self.acquire(attempt, request).await,
             GroupCall::Detached { name, session, request, attempt } => {
-                let who = Caller { id: None, attempt, held: self.request_holds(&name, session, &request) };
+                let who = self.caller(None, attempt, &name, session, &request);
                 let key = WaitKey { name, session, request: RequestKey::from(&request) };
                 self.parts.fanout.do_send(Detached { key, request, who, grace_ms: DETACH_GRACE_MS });
                 Ok(GroupAnswer::Done)

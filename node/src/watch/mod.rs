@@ -240,6 +240,7 @@ impl WatchFanout {
     /// would.
     fn give_up(&mut self, key: WaitKey, request: RequestId, ctx: &mut Context<Self>) {
         self.give_ups.begin(key.clone());
+        let departed = self.waits.departed(&key.name);
         let cancel = Cancel {
             name: key.name.clone(),
             session: key.session,
@@ -255,8 +256,8 @@ impl WatchFanout {
                 Ok(_) | Err(GroupError::Rejected(_)) => {}
                 Err(error) => {
                     tracing::debug!(group = %actor.proposer.group(), %error, "an abandoned wait was not cancelled");
-                    // Without leadership the next leader times the wait anew.
-                    if actor.leading {
+                    // Without leadership the next leader times the wait anew, and without the range the group that has it.
+                    if actor.leading && actor.waits.departed(&key.name) == departed {
                         actor.waits.given_up_in_vain(key, request, actor.clock.now());
                         actor.rearm(ctx);
                     }
@@ -283,7 +284,7 @@ impl WatchFanout {
             Fact::RangeLeft { range, map_epoch } => {
                 self.holds.left(&range, map_epoch);
                 self.looks.left(&range);
-                for caller in self.waits.left(&range) {
+                for caller in self.waits.left(&range, map_epoch) {
                     // As above.
                     let _ = caller.send(CallEnd::Elsewhere);
                 }

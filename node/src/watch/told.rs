@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use holdfast_partitioner::Range;
 use serde::{Deserialize, Serialize};
 
 use super::waits::WaitKey;
@@ -60,6 +61,12 @@ impl Told {
         if attempts.is_empty() { Others::None } else { Others::Some }
     }
 
+    /// Another group tells of grants in this range from here on.
+    pub fn forget(&mut self, range: &Range) {
+        self.attempts.retain(|key, _| !range.contains(key.name.internal()));
+        self.order.retain(|key| self.attempts.contains_key(key));
+    }
+
     /// Another leader tells from here on.
     pub fn clear(&mut self) {
         self.attempts.clear();
@@ -70,6 +77,7 @@ impl Told {
 #[cfg(test)]
 pub(super) mod tests {
     use holdfast_locktable::{ids::SessionId, name::Name};
+    use holdfast_partitioner::Part;
 
     use super::{super::waits::RequestKey, *};
 
@@ -91,6 +99,17 @@ pub(super) mod tests {
         assert_eq!(told.gone(&key(1), AttemptId(1)), Others::Some);
         assert_eq!(told.gone(&key(1), AttemptId(2)), Others::None);
         assert_eq!(told.gone(&key(2), AttemptId(2)), Others::Unknown);
+    }
+
+    #[test]
+    fn what_another_group_tells_of_is_forgotten() {
+        let mut told = Told::default();
+        told.add(&key(1), AttemptId(1));
+        told.forget(&Range::new("other", [], Part::All));
+        assert_eq!(told.gone(&key(1), AttemptId(2)), Others::Some);
+        told.forget(&Range::everything());
+        assert_eq!(told.gone(&key(1), AttemptId(2)), Others::Unknown);
+        assert_eq!((told.attempts.len(), told.order.len()), (0, 0));
     }
 
     #[test]

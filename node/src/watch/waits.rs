@@ -5,12 +5,12 @@
 //! or what a caller is; `C` is whatever can be answered. It exists only while the member leads the group.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
 use holdfast_locktable::{command::RequestId, event::WaitEnd, ids::SessionId, mutant, name::Name};
-use holdfast_partitioner::Range;
+use holdfast_partitioner::{MapEpoch, Range};
 
 use super::told::{AttemptId, Others, Told};
 use crate::clock::Moment;
@@ -20,6 +20,8 @@ use crate::clock::Moment;
 pub const DETACH_GRACE_MS: u64 = 1_500;
 /// Grace after a leader or an endpoint was lost, in milliseconds.
 pub const LOST_GRACE_MS: u64 = 5_000;
+/// Departures of ranges that are remembered: a message that was sent before one is handled within moments.
+const DEPARTURES: usize = 64;
 
 /// Which request a wait belongs to. The floor that a native request also carries does not distinguish requests.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +65,8 @@ pub struct Caller {
     pub attempt: AttemptId,
     /// Whether the request held when the caller came or went, as the leader's table had it.
     pub held: bool,
+    /// The group's ownership epoch at that moment; `None` where the group did not have the name's range.
+    pub owner: Option<MapEpoch>,
 }
 
 #[derive(Debug)]
@@ -80,11 +84,18 @@ pub struct Waits<C> {
     slots: BTreeMap<WaitKey, Slot<C>>,
     timers: BTreeSet<(Moment, WaitKey)>,
     told: Told,
+    /// Ranges that have gone to other groups, and since which map epoch; the newest last.
+    departures: VecDeque<(Range, MapEpoch)>,
 }
 
 impl<C> Default for Waits<C> {
     fn default() -> Self {
-        Self { slots: BTreeMap::new(), timers: BTreeSet::new(), told: Told::default() }
+        Self {
+            slots: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            told: Told::default(),
+            departures: VecDeque::new(),
+        }
     }
 }
 
@@ -105,8 +116,14 @@ impl<C> Waits<C> {
         callers.map(|(_, caller)| caller).collect()
     }
 
-    /// A range has another owner: who waits for a name in it must ask there.
-    pub fn left(&mut self, range: &Range) -> Vec<C> {
+    /// A range has another owner since this map epoch: who waits for a name in it must ask there, and what was told here of its
+    /// grants says nothing any more, should it come back.
+    pub fn left(&mut self, range: &Range, epoch: MapEpoch) -> Vec<C> {
+        self.told.forget(range);
+        if self.departures.len() >= DEPARTURES {
+            self.departures.pop_front();
+        }
+        self.departures.push_back((range.clone(), epoch));
         let keys: Vec<WaitKey> =
             self.slots.keys().filter(|key| range.contains(key.name.internal())).cloned().collect();
         let mut callers = Vec::new();
@@ -119,9 +136,25 @@ impl<C> Waits<C> {
         callers
     }
 
-    /// A caller wants to hear how a request ends. To be called before the request is proposed, so that a grant cannot
+    /// Since which map epoch the name's range is, or was last, with another group.
+    pub fn departed(&self, name: &Name) -> Option<MapEpoch> {
+        let left = self.departures.iter().rev().find(|(range, _)| range.contains(name.internal()));
+        left.map(|(_, epoch)| *epoch)
+    }
+
+    /// Whether somebody came or went while the group did not have the name, or before it last left: the group that had it
+    /// then, or has it now, is asked or told of that as well.
+    fn is_of_another_time(&self, name: &Name, who: Caller) -> bool {
+        who.owner.is_none_or(|owner| self.departed(name).is_some_and(|since| owner < since))
+    }
+
+    /// A caller wants to hear how a request ends; one that does not fit the range's whereabouts is dropped, and asks again. To be
+    /// called before the request is proposed, so that a grant cannot
     /// overtake it.
     pub fn attach(&mut self, key: WaitKey, request: RequestId, id: CallerId, who: Caller, caller: C) {
+        if self.is_of_another_time(&key.name, who) {
+            return;
+        }
         let slot = Self::slot(&mut self.slots, &key, request, who.held);
         slot.callers.insert(id, (who.attempt, caller));
         if let Some(at) = slot.abandon_at.take() {
@@ -145,6 +178,9 @@ impl<C> Waits<C> {
     /// A caller went away without an answer, or the client of a call did. With nobody left who waits or was told, the
     /// request is given up after `grace_ms`, granted or not.
     pub fn detached(&mut self, key: WaitKey, request: RequestId, who: Caller, now: Moment, grace_ms: u64) {
+        if self.is_of_another_time(&key.name, who) {
+            return;
+        }
         let others = self.told.gone(&key, who.attempt);
         let slot = self.slots.get_mut(&key).map(|slot| {
             if let Some(id) = who.id {
@@ -281,7 +317,8 @@ mod tests {
     }
 
     fn by(call: u64) -> Caller {
-        Caller { id: Some(CallerId(call)), attempt: AttemptId(call), held: false }
+        let owner = Some(MapEpoch(1));
+        Caller { id: Some(CallerId(call)), attempt: AttemptId(call), held: false, owner }
     }
 
     /// An endpoint's report that the client of a call has gone.
@@ -436,6 +473,43 @@ mod tests {
         let gone = Caller { held: true, ..client(1) };
         waits.detached(key("s"), request("s"), gone, Moment(0), DETACH_GRACE_MS);
         assert_eq!(due_keys(&mut waits, DETACH_GRACE_MS), [key("s")]);
+    }
+
+    #[test]
+    fn a_client_that_went_while_the_range_was_elsewhere_gives_nothing_up_once_it_is_back() {
+        let mut waits = Waits::<&str>::default();
+        let granted_here = Caller { held: true, ..client(1) };
+        waits.settled(&key("r"), CallerId(1), AttemptId(1), true);
+        assert_eq!(waits.left(&Range::everything(), MapEpoch(2)), Vec::<&str>::new());
+        // Said before the range left and heard after; said while it was away.
+        waits.detached(key("r"), request("r"), granted_here, Moment(0), DETACH_GRACE_MS);
+        let away = Caller { owner: None, ..granted_here };
+        waits.detached(key("r"), request("r"), away, Moment(0), LOST_GRACE_MS);
+        assert_eq!(waits.next_due(), None);
+        // Back again: the other group's grants may have been told to anybody.
+        let back = Caller { owner: Some(MapEpoch(3)), ..granted_here };
+        waits.detached(key("r"), request("r"), back, Moment(0), DETACH_GRACE_MS);
+        assert_eq!(waits.next_due(), None);
+        // What waits here again is given up as ever.
+        waits.attach(key("s"), request("s"), CallerId(2), Caller { owner: back.owner, ..by(2) }, "again");
+        waits.detached(
+            key("s"),
+            request("s"),
+            Caller { owner: back.owner, ..by(2) },
+            Moment(0),
+            LOST_GRACE_MS,
+        );
+        assert_eq!(due_keys(&mut waits, LOST_GRACE_MS), [key("s")]);
+    }
+
+    #[test]
+    fn a_caller_of_another_time_is_not_attached() {
+        let mut waits = Waits::default();
+        waits.left(&Range::everything(), MapEpoch(2));
+        attach(&mut waits, "r", 1, "late");
+        waits.attach(key("r"), request("r"), CallerId(2), Caller { owner: None, ..by(2) }, "away");
+        assert_eq!(waits.callers(), 0);
+        assert_eq!(waits.departed(&key("r").name), Some(MapEpoch(2)));
     }
 
     #[test]
