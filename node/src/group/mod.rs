@@ -64,7 +64,7 @@ use crate::{
     watch::{
         Audiences, Detached, WatchFanout,
         give_ups::Intent,
-        waits::{Caller, CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
+        waits::{CallerId, DETACH_GRACE_MS, RequestKey, WaitKey},
     },
 };
 
