@@ -252,6 +252,8 @@ impl Follower {
     async fn failed(&mut self, error: Error) {
         let Part { shared, name, .. } = &self.part;
         match error.code() {
+            // Out by the session's own end, which is about to be known here.
+            Some(ErrorCode::NotMember) if shared.core().closing() => {}
             Some(ErrorCode::NotMember) => {
                 self.books.send_modify(|books| books.ended(ClaimEnd::Removed));
                 return;

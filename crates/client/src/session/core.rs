@@ -230,6 +230,11 @@ impl Core {
         answer
     }
 
+    /// Whether the session is being closed: what the service says of it meanwhile may come of that.
+    pub(crate) fn closing(&self) -> bool {
+        self.requests.iter().any(|(_, entry)| matches!(entry.call, Call::Close { .. }))
+    }
+
     /// Closes the session for nobody in particular, within the request timeout.
     pub(crate) fn close_quietly(&mut self, now: Moment) {
         if self.ledger.end().is_none() {

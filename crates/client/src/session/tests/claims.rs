@@ -69,3 +69,12 @@ fn a_new_connection_is_not_asked_to_follow_claims_and_one_that_is_over_is_forgot
     core.claim_settled(asked, at(300));
     assert!(core.ledger().hold(asked).is_none());
 }
+
+#[test]
+fn what_a_claim_hears_while_its_session_is_being_closed_may_come_of_that() {
+    let mut core = core();
+    join(&mut core, 1, 0);
+    assert!(!core.closing());
+    let _answer = core.close(at(10));
+    assert!(core.closing());
+}
