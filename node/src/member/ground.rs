@@ -136,7 +136,10 @@ impl Ground {
 /// # Errors
 /// When the exporter does not start.
 pub fn measured(config: &MemberConfig) -> Result<Metrics, StartError> {
-    let build = Build { version: env!("CARGO_PKG_VERSION").to_owned(), revision: "unknown".to_owned() };
+    let build = Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: env!("HOLDFAST_REVISION").to_owned(),
+    };
     let identity = Identity { cluster: config.cluster.clone(), member: config.member, build };
     Metrics::start(&identity).map_err(StartError::of)
 }
