@@ -20,7 +20,7 @@ use crate::{
         identity::{ClusterId, LogIdentity},
         memory::MemoryLog,
         opener::LogOpener,
-        stats::CommitSample,
+        stats::{CommitSample, LogSpace},
     },
     metrics::{
         Build,
@@ -82,6 +82,14 @@ impl Disk {
             Self::Memory { log, .. } => log.open_group(group),
         }
         .map_err(StartError::of)
+    }
+
+    /// What the log takes on its disk, where it is one.
+    pub(super) fn log_space(&self) -> Option<LogSpace> {
+        match self {
+            Self::Files { log, .. } => Some(log.space()),
+            Self::Memory { .. } => None,
+        }
     }
 
     /// openraft's own snapshots of a group.

@@ -266,12 +266,13 @@ impl Shared {
     /// Lets the gauges read the groups.
     pub(super) fn feed_gauges(&self, meta: MetaGroup) {
         let (snapshots, router) = (self.metrics.instruments.snapshot.clone(), self.router.clone());
+        let disk = self.disk.clone();
         self.metrics.instruments.read_figures_from(Arc::new(move || {
             let meta = replica_figures(GroupId::META, &meta.raft().status(), meta.leads(), None);
             let groups = router.groups();
             let all = groups.iter().map(Group::figures).chain([meta]);
             let all = all.map(|group| GroupFigures { snapshot: snapshots.newest(group.group), ..group });
-            Figures { groups: all.collect() }
+            Figures { groups: all.collect(), log: disk.log_space() }
         }));
     }
 
