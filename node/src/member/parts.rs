@@ -59,6 +59,7 @@ use crate::{
     snapshot::{
         actor::{Snapshotter, SnapshotterOptions},
         catalog::SnapshotCatalog,
+        compaction::CompactionLimits,
     },
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
@@ -241,6 +242,10 @@ impl Shared {
             source: Arc::new(GroupSource::new(raft.clone(), self.map.clone())),
             catalog: self.catalog.clone(),
             target: Arc::new(raft.clone()),
+            limits: CompactionLimits {
+                keep_entries: self.config.raft.keep_entries,
+                snapshot_entries: self.config.raft.snapshot_entries,
+            },
             interval: Some(self.config.snapshots.interval).filter(|interval| !interval.is_zero()),
             keep,
             clock: Arc::new(move || clock.wall_ms()),
