@@ -182,6 +182,15 @@ impl Shared {
         Ok((number, raft))
     }
 
+    /// Lets go of all in the log of a group that its newest snapshot here holds. Only for a group that does not run: one that
+    /// runs may still have to apply some of it.
+    pub(super) async fn shorten_log(&self, id: GroupId) -> Result<(), StartError> {
+        let number = GroupNumber::new(id.0).map_err(StartError::of)?;
+        let newest = self.disk.raft_snapshots(number).load().await.map_err(StartError::of)?;
+        let Some(last) = newest.and_then(|(meta, _data)| meta.last_log_id) else { return Ok(()) };
+        self.disk.open_group(number).await?.shorten(last).await.map_err(StartError::of)
+    }
+
     /// Starts the meta group.
     pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<MetaGroup, StartError> {
         let (number, raft) =
