@@ -100,10 +100,11 @@ pub struct RaftConfig {
     /// Longest such silence, and so the floor of a fail-over; above the shortest.
     #[serde(with = "humantime_serde")]
     pub election_timeout_max: Duration,
-    /// Entries that a group applies until its state is written down on each member, so that the log before it can go; 1,000 to
-    /// 10,000,000. More is less work and a longer log.
+    /// Entries that a group applies until its state is written down on each member, so that the log before it can
+    /// go; 1,000 to 10,000,000. More is less work and a longer log.
     pub snapshot_entries: u64,
-    /// Entries that stay in the log all the same, so that a member that was away shortly needs no snapshot; 1,000 to 10,000,000.
+    /// Entries that stay in the log all the same, so that a member that was away shortly needs no snapshot; 1,000 to
+    /// 10,000,000.
     pub keep_entries: u64,
 }
 
