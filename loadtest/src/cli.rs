@@ -7,7 +7,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 
 use crate::{
-    bench::{self, process},
+    bench::{self, growth, process},
     cost,
     failure::Failure,
     many, run,
@@ -28,6 +28,7 @@ pub(crate) struct Cli {
 enum Verb {
     Run(run::RunArgs),
     Bench(bench::BenchArgs),
+    Growth(growth::GrowthArgs),
     Sessions(many::SessionsArgs),
     Silence(many::SilenceArgs),
     Cost(cost::CostArgs),
@@ -58,6 +59,7 @@ impl Cli {
         match self.verb {
             Verb::Run(args) => runtime.block_on(run::run(args)),
             Verb::Bench(args) => runtime.block_on(bench::run(args)),
+            Verb::Growth(args) => runtime.block_on(growth::run(args)),
             Verb::Sessions(args) => runtime.block_on(many::sessions(args)),
             Verb::Silence(args) => runtime.block_on(many::silence(args)),
             Verb::Cost(args) => cost::run(&args),

@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::raft::types::MemberId;
+use crate::{raft::types::MemberId, snapshot::compaction::CompactionLimits};
 
 mod validate;
 
@@ -100,6 +100,12 @@ pub struct RaftConfig {
     /// Longest such silence, and so the floor of a fail-over; above the shortest.
     #[serde(with = "humantime_serde")]
     pub election_timeout_max: Duration,
+    /// Entries that a group applies until its state is written down on each member, so that the log before it can
+    /// go; 1,000 to 10,000,000. More is less work and a longer log.
+    pub snapshot_entries: u64,
+    /// Entries that stay in the log all the same, so that a member that was away shortly needs no snapshot; 1,000 to
+    /// 10,000,000.
+    pub keep_entries: u64,
 }
 
 /// Snapshots for disaster recovery.
@@ -254,10 +260,13 @@ impl Default for GroupsConfig {
 
 impl Default for RaftConfig {
     fn default() -> Self {
+        let limits = CompactionLimits::default();
         Self {
             heartbeat_interval: Duration::from_millis(100),
             election_timeout_min: Duration::from_millis(500),
             election_timeout_max: Duration::from_secs(1),
+            snapshot_entries: limits.snapshot_entries,
+            keep_entries: limits.keep_entries,
         }
     }
 }

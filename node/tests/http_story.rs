@@ -173,6 +173,7 @@ async fn a_placement_that_cannot_be_is_refused_with_what_is_wrong() {
         (add, json!({ "count": 31 }), 409, "changed", "at most 32 in all"),
         (transfer, json!({ "group": 9, "to": 1 }), 404, "not_found", "no group 9"),
         (transfer, json!({ "group": 1, "to": 9 }), 400, "invalid_argument", "no vote in group 1"),
+        (transfer, json!({ "group": 0, "to": 9 }), 400, "invalid_argument", "no vote in group 0"),
         (drain, json!({ "member": 9 }), 409, "changed", "no member 9"),
         (drain, json!({ "member": 1 }), 409, "changed", "0 members would be left"),
         (undrain, json!({ "member": 9 }), 409, "changed", "no member 9"),
@@ -181,8 +182,11 @@ async fn a_placement_that_cannot_be_is_refused_with_what_is_wrong() {
         refused.assert_problem(path, status, code, &[words]);
     }
     // Who leads already goes on to lead, and who is not drained may carry groups as before.
-    let leads = member.documented(("POST", transfer), because(json!({ "group": 1, "to": 1 })), 200).await;
-    assert_eq!(leads.json(), json!({ "ok": true }));
+    for group in [0, 1] {
+        let body = because(json!({ "group": group, "to": 1 }));
+        let leads = member.documented(("POST", transfer), body, 200).await;
+        assert_eq!(leads.json(), json!({ "ok": true }));
+    }
     member.documented(("POST", undrain), because(json!({ "member": 1 })), 202).await;
     let members = member.documented(("GET", "/v1/members"), None, 200).await.json();
     assert_eq!(members["members"][0]["drained"], false, "{members}");

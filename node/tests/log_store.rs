@@ -19,6 +19,8 @@ mod memory;
 mod opening;
 #[path = "log_store/place.rs"]
 mod place;
+#[path = "log_store/space.rs"]
+mod space;
 #[path = "log_store/support.rs"]
 mod support;
 #[path = "log_store/wait.rs"]

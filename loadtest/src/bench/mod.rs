@@ -2,14 +2,22 @@
 //!
 //! - [`plan`]: what is measured in each round; [`service`] and [`process`]: the services, started for their turn and ended
 //!   after it; [`verdict`]: medians, ratios, targets; [`machine`]: what it was measured on.
+//! - [`growth`]: Holdfast alone for a long time; [`flat`]: whether what it takes stays the same.
 
+mod flat;
+pub(crate) mod growth;
 mod machine;
 mod plan;
 pub(crate) mod process;
 mod service;
 mod verdict;
 
-use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use tokio::sync::watch;
@@ -135,19 +143,24 @@ fn part_of_a_turn(text: &str) -> Result<String, String> {
     }
 }
 
-fn places(args: &BenchArgs) -> Result<Places, Failure> {
-    let holdfast = match &args.holdfast {
-        Some(path) => path.clone(),
+/// The command holdfast as a whole path: the given one, or the one beside this program.
+fn holdfast_beside(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = match given {
+        Some(path) => path.to_owned(),
         None => {
             let itself =
                 std::env::current_exe().map_err(|error| Failure::other("cannot find myself", error))?;
             itself.with_file_name("holdfast")
         }
     };
+    Ok(std::path::absolute(&path).unwrap_or(path))
+}
+
+fn places(args: &BenchArgs) -> Result<Places, Failure> {
     // Whole paths: services are started elsewhere.
     let whole = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     Ok(Places {
-        holdfast: whole(holdfast),
+        holdfast: holdfast_beside(args.holdfast.as_deref())?,
         etcd: whole(args.peers.join("etcd")),
         redis: whole(args.peers.join("redis-server")),
         data: whole(args.dir.clone()),

@@ -143,6 +143,11 @@ impl Running {
         self.processes.iter().map(Process::id).collect()
     }
 
+    /// Where its data is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Ends it and removes its data.
     pub(crate) async fn stop(mut self) {
         for process in self.processes.drain(..) {

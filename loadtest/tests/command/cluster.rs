@@ -15,6 +15,16 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Blocks of a hundred ports, below those that systems give out by themselves.
 const BLOCKS: std::ops::Range<u16> = 100..300;
 
+/// What is said where a block is not free.
+pub(crate) const PORTS_IN_USE: &str = "ports cannot be used";
+
+/// First ports of blocks to try, other ones in other processes.
+pub(crate) fn bases() -> impl Iterator<Item = u16> {
+    let blocks = BLOCKS.len() as u16;
+    let first = std::process::id() as u16 % blocks;
+    (0..20).map(move |attempt| (BLOCKS.start + (first + attempt * 7) % blocks) * 100)
+}
+
 /// A running cluster; ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Cluster {
@@ -26,12 +36,10 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts one on a free block of ports.
     pub(crate) fn start() -> Self {
-        let first = std::process::id() as u16 % BLOCKS.len() as u16;
-        for attempt in 0..20 {
-            let base = (BLOCKS.start + (first + attempt * 7) % BLOCKS.len() as u16) * 100;
+        for base in bases() {
             match Self::start_at(base) {
                 Ok(cluster) => return cluster,
-                Err(error) if error.contains("ports cannot be used") => {}
+                Err(error) if error.contains(PORTS_IN_USE) => {}
                 Err(error) => panic!("{error}"),
             }
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod cluster;
+mod growth;
 mod runs;
 mod usage;
 mod wait;

@@ -45,11 +45,14 @@ fn a_measurement_of_nothing_is_wrong_usage() {
         (&["silence"], &["--count", "--live", "--ttl", "--processes", "--connections"]),
         (&["cost"], &["--threads", "--clients", "--cycles"]),
         (&["bench"], &["--rounds"]),
+        (&["growth"], &["--clients", "--groups"]),
     ] {
         for option in options {
             refused(&[verb, &[*option, "0"]].concat(), "0 is not in 1..");
         }
     }
+    refused(&["growth", "--minutes", "0"], "more than 0 minutes");
+    refused(&["growth", "--minutes", "5"], "5 stretches of time cannot be judged");
     for nothing in ["etdc", ""] {
         refused(&["bench", "--only", nothing], "no service or scenario has this in its name");
     }

@@ -44,6 +44,8 @@ fn all_faults_are_reported_at_once() {
     config.groups.lock_groups = 33;
     config.raft.heartbeat_interval = Duration::from_millis(200);
     config.raft.election_timeout_max = config.raft.election_timeout_min;
+    config.raft.snapshot_entries = 999;
+    config.raft.keep_entries = 10_000_001;
     config.snapshots.interval = Duration::from_secs(1);
     config.snapshots.keep = 0;
     assert_eq!(
@@ -59,6 +61,8 @@ fn all_faults_are_reported_at_once() {
             "groups.lock_groups",
             "raft.election_timeout_min",
             "raft.election_timeout_max",
+            "raft.snapshot_entries",
+            "raft.keep_entries",
             "snapshots.interval",
             "snapshots.keep",
         ]

@@ -15,6 +15,10 @@ use crate::endpoint::types::DEFAULT_TTL_MS;
 const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 /// Above this a fail-over takes longer than anybody waits.
 const LONGEST_ELECTION: Duration = Duration::from_secs(60);
+/// Fewer would be worked on all the time, and applies that are queued need some.
+const FEWEST_ENTRIES: u64 = 1_000;
+/// More fill the disk.
+const MOST_ENTRIES: u64 = 10_000_000;
 /// Snapshots more often than this would be most of what the member does.
 const SHORTEST_SNAPSHOT_INTERVAL: Duration = Duration::from_secs(10);
 const LONGEST_CLUSTER_NAME: usize = 64;
@@ -26,6 +30,7 @@ pub(super) fn validate(config: &MemberConfig) -> Vec<Fault> {
     members(config, &mut faults);
     groups(config, &mut faults);
     raft(config, &mut faults);
+    log_length(config, &mut faults);
     snapshots(config, &mut faults);
     faults
 }
@@ -232,6 +237,17 @@ fn raft(config: &MemberConfig, faults: &mut Vec<Fault>) {
                 text(Duration::from_millis(DEFAULT_TTL_MS))
             ),
         ));
+    }
+}
+
+fn log_length(config: &MemberConfig, faults: &mut Vec<Fault>) {
+    let raft = &config.raft;
+    let counts = [("raft.snapshot_entries", raft.snapshot_entries), ("raft.keep_entries", raft.keep_entries)];
+    for (key, entries) in counts {
+        if !(FEWEST_ENTRIES..=MOST_ENTRIES).contains(&entries) {
+            let why = format!("{entries} is out of range; give {FEWEST_ENTRIES} to {MOST_ENTRIES} entries");
+            faults.push(Fault::error(key, why));
+        }
     }
 }
 

@@ -94,11 +94,14 @@ impl Endpoint {
         actor: String,
     ) -> Answer<()> {
         check_reason(&reason)?;
-        if !self.parts.router.all_groups().contains(&group) {
+        if !group.is_meta() && !self.parts.router.all_groups().contains(&group) {
             return Err(self.no_such_group(group));
         }
         let target = format!("group {group} to member {to}");
         let transfer = || async {
+            if group.is_meta() {
+                return self.meta_call(MetaCall::Transfer { to }).await.map(drop);
+            }
             let call = GroupCall::Members(MembersCall::Transfer { to });
             match self.parts.router.call(group, call).await {
                 Ok(GroupAnswer::Done) => Ok(()),

@@ -12,8 +12,9 @@ use super::{
     proposer::GroupError,
 };
 use crate::{
+    endpoint::types::cluster::GroupView,
     place::steps::caught_up,
-    raft::{fault::TransferError, membership::MembershipError, types::MemberId},
+    raft::{fault::TransferError, group::RaftGroup, membership::MembershipError, types::MemberId},
 };
 
 /// A verb about the members of a group.
@@ -45,7 +46,7 @@ impl Group {
             MembersCall::AddLearners(learners) => self.agreed(raft.add_learners(learners)).await?,
             MembersCall::RemoveLearners(learners) => self.agreed(raft.remove_learners(learners)).await?,
             MembersCall::ChangeVoters(voters) => self.agreed(raft.change_voters(voters)).await?,
-            MembersCall::Transfer { to } => self.transfer(to).await?,
+            MembersCall::Transfer { to } => transfer(raft, &self.status(), to).await?,
         }
         Ok(GroupAnswer::Done)
     }
@@ -65,27 +66,26 @@ impl Group {
             Err(_) => Err(GroupError::Unknown),
         }
     }
+}
 
-    async fn transfer(&self, to: MemberId) -> Result<(), GroupError> {
-        let (view, group) = (self.status(), self.id());
-        let Some(voter) = view.voters.iter().find(|voter| voter.member == to) else {
-            let voters: Vec<String> = view.voters.iter().map(|voter| voter.member.to_string()).collect();
-            let why = format!("member {to} has no vote in group {group}; name one of {}", voters.join(", "));
-            return Err(GroupError::Refused { why });
-        };
-        if !caught_up(&view, voter) {
-            let why = format!(
-                "member {to} lacks too much of group {group} to lead it; try again when it has caught up"
-            );
-            return Err(GroupError::Conflict { why });
-        }
-        match self.raft().transfer_leader(to).await {
-            Ok(()) => Ok(()),
-            Err(TransferError::NotLeader { leader }) => Err(GroupError::NotLeader { leader }),
-            Err(error @ TransferError::NotAVoter { .. }) => {
-                Err(GroupError::Conflict { why: error.to_string() })
-            }
-            Err(TransferError::TimedOut { .. }) => Err(GroupError::Unknown),
-        }
+/// Lets `to` lead a group, of which this member has this view and this Raft half. Asked of its leader.
+pub(crate) async fn transfer(raft: &RaftGroup, view: &GroupView, to: MemberId) -> Result<(), GroupError> {
+    let group = view.group;
+    let Some(voter) = view.voters.iter().find(|voter| voter.member == to) else {
+        let voters: Vec<String> = view.voters.iter().map(|voter| voter.member.to_string()).collect();
+        let why = format!("member {to} has no vote in group {group}; name one of {}", voters.join(", "));
+        return Err(GroupError::Refused { why });
+    };
+    if !caught_up(view, voter) {
+        let why = format!(
+            "member {to} lacks too much of group {group} to lead it; try again when it has caught up"
+        );
+        return Err(GroupError::Conflict { why });
+    }
+    match raft.transfer_leader(to).await {
+        Ok(()) => Ok(()),
+        Err(TransferError::NotLeader { leader }) => Err(GroupError::NotLeader { leader }),
+        Err(error @ TransferError::NotAVoter { .. }) => Err(GroupError::Conflict { why: error.to_string() }),
+        Err(TransferError::TimedOut { .. }) => Err(GroupError::Unknown),
     }
 }

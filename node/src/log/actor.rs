@@ -26,7 +26,7 @@ use super::{
     opener::{LogOpener, OpenTails},
     pump::{Order, Pump, QUEUE_OPS, Shared},
     schema,
-    stats::{CommitHook, Counters, IdleWatch, LogStats},
+    stats::{CommitHook, Counters, IdleWatch, LogSpace, LogStats},
     tail::TailLimits,
     verify, witness,
 };
@@ -145,6 +145,8 @@ impl LogActor {
         if quiet > 0 {
             self.queue_commit_marks();
         }
+        // A full queue means that there is no time for it.
+        drop(self.queue.try_send(Order::GiveBack { quiet: self.idle.is_idle() }));
         if self.idle.is_idle() && self.shared.counters.checkpoint_due.load(Ordering::Relaxed) {
             // A full queue means that it is not idle after all.
             drop(self.queue.try_send(Order::Checkpoint(None)));
@@ -194,13 +196,6 @@ impl LogActor {
             act.closed.send_replace(true);
         }));
     }
-
-    fn file_sizes(&self) -> (u64, u64) {
-        let size = |path: &std::path::Path| path.metadata().map_or(0, |metadata| metadata.len());
-        let mut wal = self.path.clone().into_os_string();
-        wal.push("-wal");
-        (size(&self.path), size(wal.as_ref()))
-    }
 }
 
 impl Actor for LogActor {
@@ -241,7 +236,7 @@ impl Handler<GetLogStats> for LogActor {
 
     fn handle(&mut self, _: GetLogStats, _ctx: &mut Context<Self>) -> Self::Result {
         let counters = &self.shared.counters;
-        let (file_bytes, wal_bytes) = self.file_sizes();
+        let LogSpace { file_bytes, free_bytes, wal_bytes } = self.shared.space();
         let tails = self.tails.lock();
         actix::MessageResult(LogStats {
             groups: tails.len(),
@@ -253,6 +248,7 @@ impl Handler<GetLogStats> for LogActor {
             deleted_entries: Counters::get(&counters.deleted),
             queue_len: self.queue.max_capacity() - self.queue.capacity(),
             file_bytes,
+            free_bytes,
             wal_bytes,
             failure: self.shared.failure.get().map(|failure| failure.to_string()),
         })

@@ -75,6 +75,15 @@ impl LogHandle {
         self.tail.lock().purged()
     }
 
+    /// Lets go of all entries up to this one, which a durable snapshot holds; does nothing where they are gone already. Only
+    /// where the group does not run: one that runs purges by itself.
+    ///
+    /// # Errors
+    /// When the disk has failed, or the index is out of range.
+    pub async fn shorten(&mut self, last: LogId) -> io::Result<()> {
+        self.purge(last).await
+    }
+
     /// Lets `change` change the tail and queues the write that it returns.
     async fn submit<F>(&self, waiter: Waiter, change: F) -> io::Result<()>
     where

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! [`actor::LogActor`] is the control plane: it opens the file, hands out a [`handle::LogHandle`] per group, checkpoints
-//! when idle and tells the process to stop when the disk fails. Appends do not pass through its mailbox.
+//! when idle, has free pages given back and tells the process to stop when the disk fails. Appends do not pass through its
+//! mailbox.
 //! [`memory::MemoryLog`] is the twin for simulations: the same handle over a simulated disk, without threads.
 //!
 //! This module knows nothing of what an entry means, of leaders, of leases or of locks.
@@ -31,6 +32,7 @@ mod load;
 mod op;
 mod pump;
 mod schema;
+mod space;
 mod tail;
 mod verify;
 mod witness;

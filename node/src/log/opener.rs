@@ -14,6 +14,7 @@ use super::{
     load::{self, LoadedGroup},
     op::{Op, SharedTail, Waiter, Write},
     pump::Order,
+    stats::LogSpace,
     tail::{Tail, TailLimits},
 };
 
@@ -35,6 +36,12 @@ impl fmt::Debug for LogOpener {
 }
 
 impl LogOpener {
+    /// What the log takes on its disk now.
+    #[must_use]
+    pub fn space(&self) -> LogSpace {
+        self.sink.shared.space()
+    }
+
     /// The log of `group`; a new group has an empty one. Opening it again gives another handle on the same.
     ///
     /// # Errors

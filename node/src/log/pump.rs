@@ -22,7 +22,9 @@ use super::{
     image::{self, Image, Purges},
     load::meta_key,
     op::{Op, Rows},
-    stats::{CommitHook, CommitSample, Counters},
+    schema,
+    space::{self, Space},
+    stats::{CommitHook, CommitSample, Counters, LogSpace},
     verify,
     witness::Witness,
 };
@@ -44,6 +46,11 @@ pub(crate) enum Order {
     Write(Op),
     /// Empty the write-ahead log, if no reader is in the way.
     Checkpoint(Option<oneshot::Sender<()>>),
+    /// See how much of the file is free, and give back a step of it.
+    GiveBack {
+        /// Whether nobody has written for a while.
+        quiet: bool,
+    },
     /// Write what is queued, then end.
     Stop,
 }
@@ -55,6 +62,20 @@ pub(crate) struct Shared {
     pub(crate) path: PathBuf,
     pub(crate) failure: FailureSignal,
     pub(crate) counters: Counters,
+}
+
+impl Shared {
+    /// What the file and its write-ahead log take now.
+    pub(crate) fn space(&self) -> LogSpace {
+        let size = |path: &Path| path.metadata().map_or(0, |metadata| metadata.len());
+        let mut wal = self.path.clone().into_os_string();
+        wal.push("-wal");
+        LogSpace {
+            file_bytes: size(&self.path),
+            free_bytes: Counters::get(&self.counters.free_pages) * u64::from(schema::PAGE_SIZE),
+            wal_bytes: size(wal.as_ref()),
+        }
+    }
 }
 
 /// The pump, before and while it runs.
@@ -144,7 +165,7 @@ impl Pump {
                     bytes += op.bytes();
                     batch.push(op);
                 }
-                Some(order @ (Order::Checkpoint(_) | Order::Stop)) => {
+                Some(order @ (Order::Checkpoint(_) | Order::GiveBack { .. } | Order::Stop)) => {
                     self.backlog.push_front(order);
                     break;
                 }
@@ -165,6 +186,7 @@ impl Pump {
                         let _ = waiter.send(());
                     }
                 }
+                Some(Order::GiveBack { quiet }) => self.give_back(conn, quiet)?,
                 Some(Order::Stop) => self.queue.close(),
                 Some(order @ Order::Write(_)) => {
                     self.backlog.push_front(order);
@@ -253,6 +275,34 @@ impl Pump {
         }
     }
 
+    fn give_back(&self, conn: &Connection, quiet: bool) -> Result<(), LogFailure> {
+        let counters = &self.shared.counters;
+        let given = || -> rusqlite::Result<Space> {
+            let before = Space::look(conn)?;
+            let pages = before.step(quiet);
+            if pages == 0 {
+                return Ok(before);
+            }
+            conn.busy_timeout(Duration::ZERO)?;
+            space::give_back(conn, pages)?;
+            conn.busy_timeout(BUSY_TIMEOUT)?;
+            // The file itself shrinks at the next checkpoint.
+            counters.checkpoint_due.store(true, Ordering::Relaxed);
+            Space::look(conn)
+        };
+        match given() {
+            Ok(now) => {
+                counters.free_pages.store(now.free, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(err) => {
+                let failure = LogFailure::new(&self.shared.path, "giving free pages back", &err);
+                self.shared.failure.raise(failure.clone());
+                Err(failure)
+            }
+        }
+    }
+
     /// Answers everything that is queued, and everything that still comes, with the failure.
     fn refuse_all(&mut self, failure: &LogFailure) {
         self.queue.close();
@@ -269,7 +319,7 @@ impl Pump {
 fn refuse(order: Order, failure: &LogFailure) {
     match order {
         Order::Write(op) => op.waiter.complete(Err(failure.io())),
-        Order::Checkpoint(_) | Order::Stop => {}
+        Order::Checkpoint(_) | Order::GiveBack { .. } | Order::Stop => {}
     }
 }
 

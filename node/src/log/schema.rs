@@ -27,10 +27,13 @@ const MIGRATIONS: &[&str] = &["
 "];
 
 /// Page size, bytes: measured to be best for the write-ahead log.
-const PAGE_SIZE: u32 = 4096;
+pub(crate) const PAGE_SIZE: u32 = 4096;
 /// Pages in the write-ahead log at which a commit also checkpoints: a log that wraps is overwritten in place, which is
 /// nearly twice as fast as one that grows.
 const AUTOCHECKPOINT_PAGES: u32 = 1000;
+/// Size to which a write-ahead log is cut when it starts from its beginning, bytes: far above what a checkpoint waits for,
+/// so that only one that a slow reader has let grow is cut.
+const WAL_KEPT_BYTES: u32 = 16 << 20;
 /// Statements kept prepared per connection: more than there are in this crate.
 const STATEMENTS: usize = 32;
 
@@ -75,6 +78,11 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, OpenLogError> {
 fn configure(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     conn.pragma_update(None, "page_size", PAGE_SIZE)?;
+    let pages: u32 = conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    if pages == 0 {
+        // Then free pages can be given back a few at a time; a file that has tables cannot be given this.
+        conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
     let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(rusqlite::Error::SqliteFailure(
@@ -84,7 +92,10 @@ fn configure(conn: &Connection) -> rusqlite::Result<()> {
     }
     // FULL, never less: with NORMAL a commit is not fsynced, and an acknowledged entry is lost with the power (P3).
     conn.pragma_update(None, "synchronous", "FULL")?;
-    conn.pragma_update(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES)
+    conn.pragma_update(None, "wal_autocheckpoint", AUTOCHECKPOINT_PAGES)?;
+    // It answers with the limit.
+    conn.query_row(&format!("PRAGMA journal_size_limit = {WAL_KEPT_BYTES}"), [], |row| row.get::<_, i64>(0))
+        .map(drop)
 }
 
 fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenLogError> {

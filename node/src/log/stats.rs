@@ -52,10 +52,23 @@ pub struct LogStats {
     pub queue_len: usize,
     /// Size of the database file, bytes.
     pub file_bytes: u64,
+    /// How much of it holds nothing and waits for the next entries, bytes; seen about once a second.
+    pub free_bytes: u64,
     /// Size of its write-ahead log, bytes.
     pub wal_bytes: u64,
     /// Why the log is dead, if it is.
     pub failure: Option<String>,
+}
+
+/// What a member's log takes on its disk, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSpace {
+    /// The database file.
+    pub file_bytes: u64,
+    /// How much of it holds nothing and waits for the next entries.
+    pub free_bytes: u64,
+    /// Its write-ahead log.
+    pub wal_bytes: u64,
 }
 
 /// Counters that the commit thread raises and others read.
@@ -66,7 +79,9 @@ pub(crate) struct Counters {
     pub(crate) entries: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) deleted: AtomicU64,
-    /// Entries were deleted since the last full checkpoint.
+    /// Pages of the file that hold nothing.
+    pub(crate) free_pages: AtomicU64,
+    /// Entries were deleted or pages given back since the last full checkpoint.
     pub(crate) checkpoint_due: AtomicBool,
 }
 

@@ -1,16 +1,18 @@
 //! The lock groups that this member carries: starts and stops them as the placement says.
 //!
-//! A group that the placement takes away is stopped once the group's own members do not have this one any more. Its log stays on
-//! the disk: a member that carries the group again later votes by what it acknowledged before, and one that starts with an older
-//! placement than it knew goes on where it was. Decides nothing itself.
+//! A group that the placement takes away is stopped once the group's own members do not have this one any more. Its vote, one
+//! snapshot and what of its log came after that stay on the disk: a member that carries the group again later votes by what it
+//! acknowledged before, and one that starts with an older placement than it knew goes on where it was. The rest of the log goes.
+//! Decides nothing itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use holdfast_partitioner::GroupId;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use super::{StartError, parts::Shared};
 use crate::{
@@ -26,6 +28,9 @@ use crate::{
 
 /// Where the reason goes for which the member must end.
 pub(super) type Fatal = watch::Sender<Option<String>>;
+
+/// How long a group that leaves may take to write its state down; its log stays as long as it is where it takes longer.
+const LAST_SNAPSHOT: Duration = Duration::from_secs(10);
 
 /// The groups of this member.
 pub(super) struct Carried {
@@ -67,6 +72,10 @@ impl Carried {
     /// Follows the placement until the member stops.
     pub(super) async fn follow(mut self) {
         let mut places = self.shared.places.clone();
+        let first = places.borrow().clone();
+        if let Some(placement) = first {
+            self.shorten_left(&placement).await;
+        }
         while places.changed().await.is_ok() {
             let now = places.borrow_and_update().clone();
             let Some(now) = now else { continue };
@@ -112,9 +121,29 @@ impl Carried {
         self.service.remove_group(id);
         if let Some(group) = self.shared.router.group(id) {
             self.shared.router.remove_group(id);
+            match timeout(LAST_SNAPSHOT, group.raft().build_snapshot()).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => tracing::info!(group = %id, %error, "no last snapshot of the group"),
+                Err(_) => tracing::info!(group = %id, "no last snapshot of the group in time"),
+            }
             group.raft().shutdown().await;
             tasks.shutdown().await;
             group.retire().await;
+            self.shorten(id).await;
+        }
+    }
+
+    /// Does again for groups that left before the last start what an end of the process may have kept from being done.
+    async fn shorten_left(&self, placement: &Placement) {
+        for id in placement.groups.keys().filter(|id| !self.running.contains_key(id)) {
+            self.shorten(*id).await;
+        }
+    }
+
+    /// Lets go of the log of a group that does not run here. What cannot be let go costs only space.
+    async fn shorten(&self, id: GroupId) {
+        if let Err(error) = self.shared.shorten_log(id).await {
+            tracing::warn!(group = %id, %error, "the log of a group that this member has left stays as it is");
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
         identity::{ClusterId, LogIdentity},
         memory::MemoryLog,
         opener::LogOpener,
-        stats::CommitSample,
+        stats::{CommitSample, LogSpace},
     },
     metrics::{
         Build,
@@ -84,6 +84,14 @@ impl Disk {
         .map_err(StartError::of)
     }
 
+    /// What the log takes on its disk, where it is one.
+    pub(super) fn log_space(&self) -> Option<LogSpace> {
+        match self {
+            Self::Files { log, .. } => Some(log.space()),
+            Self::Memory { .. } => None,
+        }
+    }
+
     /// openraft's own snapshots of a group.
     pub(super) fn raft_snapshots(&self, group: GroupNumber) -> RaftSnapshots {
         match self {
@@ -136,7 +144,10 @@ impl Ground {
 /// # Errors
 /// When the exporter does not start.
 pub fn measured(config: &MemberConfig) -> Result<Metrics, StartError> {
-    let build = Build { version: env!("CARGO_PKG_VERSION").to_owned(), revision: "unknown".to_owned() };
+    let build = Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: env!("HOLDFAST_REVISION").to_owned(),
+    };
     let identity = Identity { cluster: config.cluster.clone(), member: config.member, build };
     Metrics::start(&identity).map_err(StartError::of)
 }

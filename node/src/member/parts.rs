@@ -59,6 +59,7 @@ use crate::{
     snapshot::{
         actor::{Snapshotter, SnapshotterOptions},
         catalog::SnapshotCatalog,
+        compaction::CompactionLimits,
     },
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
@@ -181,6 +182,15 @@ impl Shared {
         Ok((number, raft))
     }
 
+    /// Lets go of all in the log of a group that its newest snapshot here holds. Only for a group that does not run: one that
+    /// runs may still have to apply some of it.
+    pub(super) async fn shorten_log(&self, id: GroupId) -> Result<(), StartError> {
+        let number = GroupNumber::new(id.0).map_err(StartError::of)?;
+        let newest = self.disk.raft_snapshots(number).load().await.map_err(StartError::of)?;
+        let Some(last) = newest.and_then(|(meta, _data)| meta.last_log_id) else { return Ok(()) };
+        self.disk.open_group(number).await?.shorten(last).await.map_err(StartError::of)
+    }
+
     /// Starts the meta group.
     pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<MetaGroup, StartError> {
         let (number, raft) =
@@ -241,6 +251,10 @@ impl Shared {
             source: Arc::new(GroupSource::new(raft.clone(), self.map.clone())),
             catalog: self.catalog.clone(),
             target: Arc::new(raft.clone()),
+            limits: CompactionLimits {
+                keep_entries: self.config.raft.keep_entries,
+                snapshot_entries: self.config.raft.snapshot_entries,
+            },
             interval: Some(self.config.snapshots.interval).filter(|interval| !interval.is_zero()),
             keep,
             clock: Arc::new(move || clock.wall_ms()),
@@ -266,12 +280,13 @@ impl Shared {
     /// Lets the gauges read the groups.
     pub(super) fn feed_gauges(&self, meta: MetaGroup) {
         let (snapshots, router) = (self.metrics.instruments.snapshot.clone(), self.router.clone());
+        let disk = self.disk.clone();
         self.metrics.instruments.read_figures_from(Arc::new(move || {
             let meta = replica_figures(GroupId::META, &meta.raft().status(), meta.leads(), None);
             let groups = router.groups();
             let all = groups.iter().map(Group::figures).chain([meta]);
             let all = all.map(|group| GroupFigures { snapshot: snapshots.newest(group.group), ..group });
-            Figures { groups: all.collect() }
+            Figures { groups: all.collect(), log: disk.log_space() }
         }));
     }
 

@@ -31,7 +31,7 @@ use crate::{
         places::{PlacesTell, everywhere},
         types::{AuditEntry, cluster::GroupView},
     },
-    group::{proposer::GroupError, read::group_view},
+    group::{members::transfer, proposer::GroupError, read::group_view},
     raft::{
         group::RaftGroup,
         sink::ApplySink,
@@ -88,6 +88,11 @@ pub enum MetaCall {
     EditPolicy(PolicyEdit),
     /// A verb about which members carry which groups.
     Place(PlaceAsk),
+    /// Let this member lead the meta group.
+    Transfer {
+        /// The member.
+        to: MemberId,
+    },
 }
 
 /// What a verb answers.
@@ -243,6 +248,10 @@ impl MetaGroup {
                 Ok(MetaAnswer::Done)
             }
             MetaCall::Place(ask) => Box::pin(self.place_ask(ask)).await,
+            MetaCall::Transfer { to } => {
+                transfer(&self.raft, &self.status(), to).await?;
+                Ok(MetaAnswer::Done)
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use holdfast_partitioner::GroupId;
 use parking_lot::RwLock;
 
-use crate::raft::types::MemberId;
+use crate::{log::stats::LogSpace, raft::types::MemberId};
 
 /// Where the figures come from: called once per scrape, returns at once.
 pub type FiguresSource = Arc<dyn Fn() -> Figures + Send + Sync>;
@@ -16,6 +16,8 @@ pub type FiguresSource = Arc<dyn Fn() -> Figures + Send + Sync>;
 pub struct Figures {
     /// One entry per group that has a replica on this member.
     pub groups: Vec<GroupFigures>,
+    /// What the log of all groups takes on this member's disk; absent where there is no disk.
+    pub log: Option<LogSpace>,
 }
 
 /// Figures of one group's replica.

@@ -12,6 +12,7 @@ use super::{
     figures::{FiguresCell, GroupFigures, LeaderFigures, PrefixFigures, ReplicaRole},
     labels::{self, PrefixLabels},
 };
+use crate::log::stats::LogSpace;
 
 type Cell = Arc<FiguresCell>;
 
@@ -22,6 +23,7 @@ pub(super) fn register(meter: &Meter, cell: &Cell, prefixes: &Arc<PrefixLabels>)
     replicas(meter, cell);
     replication(meter, cell);
     snapshots(meter, cell);
+    disk(meter, cell);
 }
 
 fn locks(meter: &Meter, cell: &Cell, prefixes: &Arc<PrefixLabels>) {
@@ -137,6 +139,31 @@ fn snapshots(meter: &Meter, cell: &Cell) {
         "When the newest snapshot in the store was taken, in seconds since 1970",
         |g| g.snapshot.map(|s| s.taken_at_ms as f64 / 1_000.0),
     );
+}
+
+fn disk(meter: &Meter, cell: &Cell) {
+    let what: [(What, What, fn(&LogSpace) -> u64); 3] = [
+        ("holdfast.log.file.size", "Size of the file with the log of all groups", |log| log.file_bytes),
+        (
+            "holdfast.log.file.free",
+            "How much of the log's file holds nothing and waits for the next entries",
+            |log| log.free_bytes,
+        ),
+        ("holdfast.log.wal.size", "Size of the write-ahead log of the log's file", |log| log.wal_bytes),
+    ];
+    for (name, what, value) in what {
+        let figures = Arc::clone(cell);
+        meter
+            .u64_observable_gauge(name)
+            .with_unit("By")
+            .with_description(what)
+            .with_callback(move |observer| {
+                if let Some(log) = &figures.latest().log {
+                    observer.observe(value(log), &[]);
+                }
+            })
+            .build();
+    }
 }
 
 type What = &'static str;

@@ -22,6 +22,7 @@ use super::{
     service::{HttpEnd, Redirect, Refusal},
     snapshot::{SnapshotKind, SnapshotStage},
 };
+use crate::log::stats::LogSpace;
 
 const G: GroupId = GroupId(1);
 const TOOK: Duration = Duration::from_millis(3);
@@ -41,6 +42,9 @@ holdfast_lock_queue_longest gauge
 holdfast_lock_wait_duration_seconds histogram
 holdfast_lock_wait_oldest_seconds gauge
 holdfast_lock_waiting gauge
+holdfast_log_file_free_bytes gauge
+holdfast_log_file_size_bytes gauge
+holdfast_log_wal_size_bytes gauge
 holdfast_raft_apply_duration_seconds histogram
 holdfast_raft_apply_lag gauge
 holdfast_raft_confirm_duration_seconds histogram
@@ -106,6 +110,7 @@ fn leading() -> Figures {
             snapshot: Some(SnapshotFigures { size_bytes: 4_096, taken_at_ms: 1_700_000_000_500 }),
             leader: Some(leader),
         }],
+        log: Some(LogSpace { file_bytes: 40_960, free_bytes: 8_192, wal_bytes: 4_096 }),
     }
 }
 

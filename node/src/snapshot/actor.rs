@@ -12,7 +12,7 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     catalog::{CatalogError, SnapshotCatalog},
-    compaction::Compaction,
+    compaction::{Compaction, CompactionLimits},
     manifest::Manifest,
     raft_target::CompactionTarget,
     schedule::{Ended, SnapshotSchedule},
@@ -52,6 +52,8 @@ pub struct SnapshotterOptions {
     pub catalog: SnapshotCatalog,
     /// The log that is compacted.
     pub target: Arc<dyn CompactionTarget>,
+    /// How long that log may get.
+    pub limits: CompactionLimits,
     /// Time between two snapshots to the store; none: only on demand.
     pub interval: Option<Duration>,
     /// How many snapshots of the group stay in the store.
@@ -125,11 +127,12 @@ impl Snapshotter {
     #[must_use]
     pub fn new(options: SnapshotterOptions) -> Snapshotter {
         let schedule = SnapshotSchedule::new(options.interval, Duration::ZERO);
+        let compaction = Compaction::new(options.limits);
         Snapshotter {
             options,
             started: Instant::now(),
             schedule,
-            compaction: Compaction::default(),
+            compaction,
             compacting: false,
             waiting: Vec::new(),
         }

@@ -4,11 +4,22 @@
 //! ([`own_policy`]), because it purges up to the snapshot at once; an apply that is still queued then finds its entries
 //! gone, and that member ends.
 
-/// Entries kept behind what is both applied and in a durable snapshot: a wide margin for applies that are still queued,
-/// and so that a member that was away shortly catches up from the log.
-pub const KEEP_ENTRIES: u64 = 20_000;
-/// Entries applied since the last snapshot at which a new one is built.
-pub const SNAPSHOT_EVERY_ENTRIES: u64 = 50_000;
+/// How long the log of a group may get; numbers of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactionLimits {
+    /// Kept behind what is both applied and in a durable snapshot: a wide margin for applies that are still queued, and so
+    /// that a member that was away shortly catches up from the log.
+    pub keep_entries: u64,
+    /// Applied since the last snapshot when a new one is built.
+    pub snapshot_entries: u64,
+}
+
+impl Default for CompactionLimits {
+    fn default() -> Self {
+        Self { keep_entries: 20_000, snapshot_entries: 50_000 }
+    }
+}
+
 /// Fewest entries worth a purge.
 const PURGE_STEP_ENTRIES: u64 = 1_000;
 
@@ -32,10 +43,14 @@ pub struct CompactionStep {
     pub purge_upto: Option<u64>,
 }
 
-/// The index up to which entries may be purged: in a durable snapshot, applied, and [`KEEP_ENTRIES`] behind both.
+/// The index up to which entries may be purged: in a durable snapshot, applied, and `keep_entries` behind both.
 #[must_use]
-pub fn purge_upto(durable_snapshot_index: Option<u64>, applied_index: Option<u64>) -> Option<u64> {
-    durable_snapshot_index?.min(applied_index?).checked_sub(KEEP_ENTRIES)
+pub fn purge_upto(
+    durable_snapshot_index: Option<u64>,
+    applied_index: Option<u64>,
+    keep_entries: u64,
+) -> Option<u64> {
+    durable_snapshot_index?.min(applied_index?).checked_sub(keep_entries)
 }
 
 /// Switches openraft's own snapshot and purge policy off, so that [`Compaction`] is the only one that decides.
@@ -47,14 +62,24 @@ pub fn own_policy(config: &mut openraft::Config) {
 /// Decides step by step for one group.
 #[derive(Debug, Default)]
 pub struct Compaction {
+    limits: CompactionLimits,
     /// What was applied when the last snapshot was asked for.
     asked_at: Option<u64>,
 }
 
 impl Compaction {
+    /// Keeps a log within these limits.
+    #[must_use]
+    pub fn new(limits: CompactionLimits) -> Compaction {
+        Compaction { limits, asked_at: None }
+    }
+
     /// What to do, given where the log stands. Called again and again.
     pub fn step(&mut self, progress: LogProgress) -> CompactionStep {
-        CompactionStep { build_snapshot: self.wants_snapshot(progress), purge_upto: wanted_purge(progress) }
+        CompactionStep {
+            build_snapshot: self.wants_snapshot(progress),
+            purge_upto: self.wanted_purge(progress),
+        }
     }
 
     fn wants_snapshot(&mut self, progress: LogProgress) -> bool {
@@ -62,18 +87,18 @@ impl Compaction {
         let since = |mark: Option<u64>| applied.saturating_sub(mark.unwrap_or(0));
         // One that was asked for and never came is asked for again after as many entries more.
         let newest_mark = progress.durable_snapshot.max(self.asked_at);
-        if since(newest_mark) < SNAPSHOT_EVERY_ENTRIES {
+        if since(newest_mark) < self.limits.snapshot_entries {
             return false;
         }
         self.asked_at = Some(applied);
         true
     }
-}
 
-fn wanted_purge(progress: LogProgress) -> Option<u64> {
-    let upto = purge_upto(progress.durable_snapshot, progress.applied)?;
-    let purged = progress.purged.map_or(0, |index| index.saturating_add(1));
-    (upto >= purged.saturating_add(PURGE_STEP_ENTRIES)).then_some(upto)
+    fn wanted_purge(&self, progress: LogProgress) -> Option<u64> {
+        let upto = purge_upto(progress.durable_snapshot, progress.applied, self.limits.keep_entries)?;
+        let purged = progress.purged.map_or(0, |index| index.saturating_add(1));
+        (upto >= purged.saturating_add(PURGE_STEP_ENTRIES)).then_some(upto)
+    }
 }
 
 #[cfg(test)]
@@ -82,12 +107,16 @@ mod tests {
 
     #[test]
     fn purging_stays_behind_the_snapshot_and_behind_what_is_applied() {
-        assert_eq!(purge_upto(Some(50_000), Some(90_000)), Some(30_000));
-        assert_eq!(purge_upto(Some(90_000), Some(50_000)), Some(30_000), "installed, not yet applied");
-        assert_eq!(purge_upto(Some(20_000), Some(20_000)), Some(0));
-        assert_eq!(purge_upto(Some(19_999), Some(90_000)), None);
-        assert_eq!(purge_upto(None, Some(90_000)), None);
-        assert_eq!(purge_upto(Some(90_000), None), None);
+        assert_eq!(purge_upto(Some(50_000), Some(90_000), 20_000), Some(30_000));
+        assert_eq!(
+            purge_upto(Some(90_000), Some(50_000), 20_000),
+            Some(30_000),
+            "installed, not yet applied"
+        );
+        assert_eq!(purge_upto(Some(20_000), Some(20_000), 20_000), Some(0));
+        assert_eq!(purge_upto(Some(19_999), Some(90_000), 20_000), None);
+        assert_eq!(purge_upto(None, Some(90_000), 20_000), None);
+        assert_eq!(purge_upto(Some(90_000), None, 20_000), None);
     }
 
     fn progress(applied: u64, durable_snapshot: Option<u64>, purged: Option<u64>) -> LogProgress {
@@ -116,6 +145,15 @@ mod tests {
         assert_eq!(purge(Some(29_000)), None);
         assert_eq!(purge(Some(30_000)), None);
         assert_eq!(purge(Some(45_000)), None, "an installed snapshot purged further than we would");
+    }
+
+    #[test]
+    fn smaller_limits_keep_a_shorter_log() {
+        let limits = CompactionLimits { keep_entries: 1_000, snapshot_entries: 2_000 };
+        let mut compaction = Compaction::new(limits);
+        assert!(!compaction.step(progress(1_999, None, None)).build_snapshot);
+        let step = compaction.step(progress(3_000, Some(2_500), None));
+        assert_eq!(step, CompactionStep { build_snapshot: true, purge_upto: Some(1_500) });
     }
 
     #[test]

@@ -145,6 +145,7 @@ fn refusals_of_groups(member: &Asker) {
 
 fn transfer(one: &Asker, other: &Asker) {
     const GROUP: u64 = 2;
+    transfer_meta(one, other);
     let to = |to: u64| json!({"group": GROUP, "to": to, "reason": REASON});
     let voters = one.voters(GROUP);
     one.strict(TRANSFER, &to(*voters.first().unwrap()));
@@ -160,6 +161,17 @@ fn transfer(one: &Asker, other: &Asker) {
     assert_eq!(one.answered(TRANSFER, &to(next)).expect(200), json!({"ok": true}));
     eventually("it leads, as another member says", SHOWN_WITHIN, || {
         (other.group(GROUP)["group"]["leader"] == next).then_some(())
+    });
+}
+
+/// Group 0 is handed on as any other.
+fn transfer_meta(one: &Asker, other: &Asker) {
+    let leads = one.group(0)["group"]["leader"].as_u64();
+    let next = one.voters(0).into_iter().find(|voter| Some(*voter) != leads).unwrap();
+    let to = json!({"group": 0, "to": next, "reason": REASON});
+    assert_eq!(one.answered(TRANSFER, &to).expect(200), json!({"ok": true}));
+    eventually("it leads the meta group, as another member says", SHOWN_WITHIN, || {
+        (other.group(0)["group"]["leader"] == next).then_some(())
     });
 }
 

@@ -25,7 +25,10 @@ use crate::{
         types::{AcquireRequest, WatchEvent, WatchRequest},
     },
     group::proposer::GroupError,
-    log::memory::{FlushMode, MemoryLog},
+    log::{
+        group_number::GroupNumber,
+        memory::{FlushMode, MemoryLog},
+    },
     member::{
         ground::{Disk, Ground, measured},
         parts::{self, MapTell, Opened},
@@ -162,6 +165,26 @@ async fn what_is_asked_as_a_group_leaves_is_to_be_asked_elsewhere() {
     stage.follow(&gone()).await;
     assert!(stage.shared.router.group(GROUP).is_none());
     assert_eq!(group.keepalive(one_session()).await, Err(GroupError::NotLeader { leader: None }));
+}
+
+#[tokio::test]
+async fn of_a_group_that_left_only_the_state_stays_and_it_comes_back_with_it() {
+    let mut stage = Stage::new();
+    let endpoint = stage.endpoint();
+    stage.lead().await;
+    let session = endpoint.open_session(60_000, Metadata::default()).await.unwrap().session;
+    for name in ["a", "b", "c"] {
+        acquire(&endpoint, session, name).await;
+    }
+    let number = GroupNumber::new(GROUP.0).unwrap();
+    let entries = || stage.log.commands(number, &(0..u64::MAX)).unwrap().len();
+    let before = entries();
+    stage.follow(&gone()).await;
+    assert!(before >= 4 && stage.log.commands(number, &(0..u64::MAX)).unwrap().is_empty(), "of {before}");
+    assert!(stage.log.open_group(number).unwrap().purged().is_some());
+    let group = stage.lead().await;
+    let held = group.raft().with_locks(|table, _| table.counts().held);
+    assert_eq!(held, Some(3));
 }
 
 #[tokio::test]

@@ -89,6 +89,7 @@ fn room(interval: Option<Duration>) -> Room {
             source: source.clone(),
             catalog: catalog.clone(),
             target: target.clone(),
+            limits: CompactionLimits::default(),
             interval,
             keep: NonZeroUsize::new(2).unwrap(),
             clock: Arc::new(|| 1_000),
