@@ -44,6 +44,8 @@ pub(crate) enum Order {
     Write(Op),
     /// Empty the write-ahead log, if no reader is in the way.
     Checkpoint(Option<oneshot::Sender<()>>),
+    /// Answer: what was queued before is on disk then.
+    Pulse(oneshot::Sender<()>),
     /// Write what is queued, then end.
     Stop,
 }
@@ -144,7 +146,7 @@ impl Pump {
                     bytes += op.bytes();
                     batch.push(op);
                 }
-                Some(order @ (Order::Checkpoint(_) | Order::Stop)) => {
+                Some(order @ (Order::Checkpoint(_) | Order::Pulse(_) | Order::Stop)) => {
                     self.backlog.push_front(order);
                     break;
                 }
@@ -164,6 +166,10 @@ impl Pump {
                         // Whoever asked may have gone away.
                         let _ = waiter.send(());
                     }
+                }
+                Some(Order::Pulse(waiter)) => {
+                    // As above.
+                    let _ = waiter.send(());
                 }
                 Some(Order::Stop) => self.queue.close(),
                 Some(order @ Order::Write(_)) => {
@@ -269,7 +275,7 @@ impl Pump {
 fn refuse(order: Order, failure: &LogFailure) {
     match order {
         Order::Write(op) => op.waiter.complete(Err(failure.io())),
-        Order::Checkpoint(_) | Order::Stop => {}
+        Order::Checkpoint(_) | Order::Pulse(_) | Order::Stop => {}
     }
 }
 
