@@ -15,6 +15,7 @@ mod output;
 mod run;
 mod say;
 mod settings;
+mod supervisor;
 mod times;
 mod verbs;
 
