@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 mod cluster;
 mod demo;
+mod deploy;
 mod dev;
 mod escape;
 mod failure;

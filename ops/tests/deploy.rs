@@ -1,10 +1,14 @@
-//! What supervisors, containers and scripts learn of a member.
+//! What supervisors, containers and scripts learn of a member, and that a plan, carried out, gives the cluster it promises.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+#[path = "deploy/by_plan.rs"]
+mod by_plan;
 mod harness;
 #[path = "deploy/health.rs"]
 mod health;
+#[path = "deploy/planned.rs"]
+mod planned;
 #[path = "deploy/process.rs"]
 mod process;
 #[path = "deploy/supervised.rs"]
