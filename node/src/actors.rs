@@ -33,6 +33,11 @@ pub enum Role {
 #[rtype(result = "()")]
 pub struct Retire;
 
+/// Asks an actor of a group whether it still answers. Stands in line behind all that the actor was sent before.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub struct Pulse;
+
 /// Where actors are started. Clones are the same host.
 #[derive(Clone, Debug)]
 pub enum ActorHost {

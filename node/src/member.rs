@@ -1,19 +1,22 @@
 //! Puts a member together from its configuration, watches over it, and takes it apart again.
 //!
-//! [`works`]: its groups and the verbs over them. `carried`: which groups it has. [`ground`]: what they stand on. Here come the
-//! sockets to it. Decides nothing: order of start and stop is all there is.
+//! [`works`]: its groups and the verbs over them. `carried`: which groups it has. [`layout`]: where they lie at first.
+//! [`ground`]: what they stand on. Here come the sockets to it. [`pulse`]: whether all of it still answers. Decides nothing:
+//! order of start and stop is all there is.
 
 pub mod ground;
+pub mod layout;
+pub mod pulse;
 pub mod works;
 
 mod carried;
 mod parts;
 
-use std::{fmt, net::TcpListener};
+use std::{fmt, net::TcpListener, time::Duration};
 
 use holdfast_partitioner::Registry;
 
-use self::{ground::Ground, works::Works};
+use self::{ground::Ground, pulse::PulseLost, works::Works};
 use crate::{
     actors::ActorHost,
     api::{
@@ -87,6 +90,15 @@ impl Member {
     /// The verbs of this member.
     pub fn endpoint(&self) -> &Endpoint {
         self.works.endpoint()
+    }
+
+    /// Passes through everything of the member that must answer for it to be alive: the log with the thread that commits, and
+    /// of each group the Raft core and the actors. Asks no other member.
+    ///
+    /// # Errors
+    /// Names who has not answered within the limit.
+    pub async fn pulse(&self, within: Duration) -> Result<(), PulseLost> {
+        pulse::pass(&self.log, self.works.router(), within).await
     }
 
     /// Resolves when the member cannot go on, with the reason; then the process must end, and may start again.

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, error::ErrorKind};
 use holdfast_locktable::name::Name;
 
 use crate::{
-    demo, dev,
+    demo, deploy, dev,
     failure::{self, Ended},
     output::Format,
     run, say, verbs,
@@ -70,6 +70,8 @@ enum Verb {
     Snapshots(verbs::snapshots::SnapshotsArgs),
     Storage(verbs::storage::StorageArgs),
     Config(verbs::config::ConfigArgs),
+    Health(verbs::health::HealthArgs),
+    Deploy(deploy::DeployArgs),
     Completions(verbs::completions::CompletionsArgs),
     #[command(hide = true, name = run::launch::VERB)]
     Launch(run::launch::LaunchArgs),
@@ -98,6 +100,8 @@ impl Cli {
             Verb::Snapshots(args) => verbs::snapshots::run(&global, args),
             Verb::Storage(args) => verbs::storage::run(&global, args),
             Verb::Config(args) => verbs::config::run(&global, args),
+            Verb::Health(args) => verbs::health::run(&global, args),
+            Verb::Deploy(args) => deploy::run(&global, args),
             Verb::Completions(args) => verbs::completions::run(&args),
             Verb::Launch(args) => run::launch::run(args),
             Verb::DemoWorker(args) => demo::worker::run(&global, args),

@@ -6,6 +6,7 @@ mod cli;
 mod clock;
 mod cluster;
 mod demo;
+mod deploy;
 mod dev;
 mod escape;
 mod failure;
@@ -15,6 +16,7 @@ mod output;
 mod run;
 mod say;
 mod settings;
+mod supervisor;
 mod times;
 mod verbs;
 

@@ -9,6 +9,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use crate::{
     failure::{self, Ended, Failure},
     run::signals::Signals,
+    supervisor,
 };
 
 /// Runs a member until a signal asks it to end, or it cannot go on.
@@ -32,7 +33,9 @@ pub(crate) fn serve(config: MemberConfig) -> Ended {
                 None
             }
             fatal = member.wait_fatal() => Some(fatal),
+            never = supervisor::report(&member) => match never {},
         };
+        supervisor::report_end();
         member.shutdown().await;
         match fatal {
             None => Ok(failure::OK),

@@ -73,6 +73,13 @@ impl Settings {
         )
     }
 
+    /// Loads a file alone, as a member on another host would that is told nothing else.
+    #[cfg(test)]
+    pub(crate) fn load_file(path: &Path) -> Self {
+        let args = SettingsArgs { config: Some(path.to_owned()), set: Vec::new() };
+        Self::load_with(&args, std::iter::empty())
+    }
+
     fn load_with(args: &SettingsArgs, environment: impl Iterator<Item = (String, String)>) -> Self {
         let mut layers = Layers::default();
         if let Some(path) = &args.config {

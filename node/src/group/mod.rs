@@ -5,6 +5,7 @@
 //!   [`claims`]: partitions that sessions share.
 //! - [`moves`]: giving a range away and taking one in. [`members`]: who is in the group.
 //! - [`read`]: lists and details. [`locate`]: whether holds stand here. [`watching`]: what watches hear.
+//! - `pulse`: whether all of it still answers.
 //! - [`figures`]: what is measured. [`load`]: what names cost. [`steward`]: what starts and stops with leadership. [`ends`]: ends of sessions told to
 //!   other groups. [`sink`]: what applying tells the actors.
 //!
@@ -25,6 +26,7 @@ pub mod members;
 pub mod moves;
 pub mod observer;
 pub mod proposer;
+mod pulse;
 pub mod read;
 pub mod sink;
 pub mod snapshots;

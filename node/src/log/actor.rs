@@ -196,6 +196,20 @@ impl LogActor {
             act.closed.send_replace(true);
         }));
     }
+
+    /// Has the pump carry out an order behind what is queued, and waits for its answer.
+    fn behind_the_queue(
+        &self,
+        order: impl FnOnce(oneshot::Sender<()>) -> Order,
+    ) -> ResponseFuture<Result<(), io::Error>> {
+        let (queue, shared) = (self.queue.clone(), Arc::clone(&self.shared));
+        let (done, answer) = oneshot::channel();
+        let order = order(done);
+        Box::pin(async move {
+            let sent = queue.send(order).await.is_ok();
+            if sent && answer.await.is_ok() { Ok(()) } else { Err(shared.failure.refusal()) }
+        })
+    }
 }
 
 impl Actor for LogActor {
@@ -255,6 +269,19 @@ impl Handler<GetLogStats> for LogActor {
     }
 }
 
+/// Asks whether the actor and the thread that commits still answer: passes through both, behind what is queued.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "Result<(), io::Error>")]
+pub struct Pulse;
+
+impl Handler<Pulse> for LogActor {
+    type Result = ResponseFuture<Result<(), io::Error>>;
+
+    fn handle(&mut self, _: Pulse, _ctx: &mut Context<Self>) -> Self::Result {
+        self.behind_the_queue(Order::Pulse)
+    }
+}
+
 /// Folds the write-ahead log into the file now, behind what is queued.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<(), io::Error>")]
@@ -264,13 +291,7 @@ impl Handler<Checkpoint> for LogActor {
     type Result = ResponseFuture<Result<(), io::Error>>;
 
     fn handle(&mut self, _: Checkpoint, _ctx: &mut Context<Self>) -> Self::Result {
-        let queue = self.queue.clone();
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            let (done, answer) = oneshot::channel();
-            let sent = queue.send(Order::Checkpoint(Some(done))).await.is_ok();
-            if sent && answer.await.is_ok() { Ok(()) } else { Err(shared.failure.refusal()) }
-        })
+        self.behind_the_queue(|done| Order::Checkpoint(Some(done)))
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) enum Order {
         /// Whether nobody has written for a while.
         quiet: bool,
     },
+    /// Answer: what was queued before is on disk then.
+    Pulse(oneshot::Sender<()>),
     /// Write what is queued, then end.
     Stop,
 }
@@ -165,7 +167,9 @@ impl Pump {
                     bytes += op.bytes();
                     batch.push(op);
                 }
-                Some(order @ (Order::Checkpoint(_) | Order::GiveBack { .. } | Order::Stop)) => {
+                Some(
+                    order @ (Order::Checkpoint(_) | Order::GiveBack { .. } | Order::Pulse(_) | Order::Stop),
+                ) => {
                     self.backlog.push_front(order);
                     break;
                 }
@@ -187,6 +191,10 @@ impl Pump {
                     }
                 }
                 Some(Order::GiveBack { quiet }) => self.give_back(conn, quiet)?,
+                Some(Order::Pulse(waiter)) => {
+                    // As above.
+                    let _ = waiter.send(());
+                }
                 Some(Order::Stop) => self.queue.close(),
                 Some(order @ Order::Write(_)) => {
                     self.backlog.push_front(order);
@@ -319,7 +327,7 @@ impl Pump {
 fn refuse(order: Order, failure: &LogFailure) {
     match order {
         Order::Write(op) => op.waiter.complete(Err(failure.io())),
-        Order::Checkpoint(_) | Order::GiveBack { .. } | Order::Stop => {}
+        Order::Checkpoint(_) | Order::GiveBack { .. } | Order::Pulse(_) | Order::Stop => {}
     }
 }
 

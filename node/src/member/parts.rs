@@ -64,9 +64,6 @@ use crate::{
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
 
-/// Most voters of the meta group where there are more members than replicas: more would make every change of the map slower.
-const META_VOTERS: usize = 5;
-
 /// Where the partition map is put for everybody to see.
 pub(super) type MapTell = watch::Sender<Option<Arc<PartitionMap>>>;
 
@@ -148,14 +145,6 @@ impl Shared {
         let members: BTreeSet<MemberId> = members.into_iter().collect();
         let entries = self.config.members.iter().filter(|entry| members.contains(&entry.id));
         entries.map(|entry| (entry.id, entry.peer.clone())).collect()
-    }
-
-    /// The voters of the meta group: all members, but in a cluster of more members than replicas only the first few, and the
-    /// others follow it.
-    pub(super) fn meta_voters(&self) -> BTreeMap<MemberId, String> {
-        let members: BTreeSet<MemberId> = self.config.members.iter().map(|entry| entry.id).collect();
-        let most = if self.config.spreads() { META_VOTERS } else { usize::MAX };
-        self.addresses(members.into_iter().take(most))
     }
 
     async fn start_raft(

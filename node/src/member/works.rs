@@ -5,25 +5,22 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use holdfast_partitioner::GroupId;
 use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     StartError,
     carried::{Carried, Fatal, watch_fatal},
     ground::Ground,
+    layout,
     parts::{self, Opened, Shared},
 };
 use crate::{
     actors::ActorHost,
     config::MemberConfig,
-    endpoint::{Endpoint, holds::far::FarHolds},
+    endpoint::{Endpoint, holds::far::FarHolds, router::Router},
     group::bootstrap,
     log::error::LogFailure,
-    meta::{
-        group::{MapSink, follow_map},
-        placement::Placement,
-    },
+    meta::group::{MapSink, follow_map},
     metrics::exporter::Metrics,
     moves::Mover,
     peer::PeerService,
@@ -78,13 +75,10 @@ impl Works {
         tasks.spawn(Planning::new(meta.clone(), shared.router.clone()).run());
         let placer = Placer::new(meta.clone(), shared.router.clone(), shared.config.clone());
         tasks.spawn(placer.run(map_sink.placed()));
-        let lock_groups: Vec<GroupId> = lock_groups(&shared.config).collect();
-        tasks.spawn(bootstrap::provide_map(
-            meta.clone(),
-            lock_groups.clone(),
-            first_placement(&shared, &lock_groups),
-        ));
-        let voters = shared.meta_voters();
+        let lock_groups = layout::lock_groups(&shared.config).collect();
+        let first_placement = layout::placement(&shared.config);
+        tasks.spawn(bootstrap::provide_map(meta.clone(), lock_groups, first_placement));
+        let voters = shared.addresses(layout::meta_voters(&shared.config));
         if voters.contains_key(&meta.raft().member()) {
             let first = voters.keys().next().copied();
             tasks.spawn(bootstrap::begin(meta.raft().clone(), voters, first));
@@ -111,6 +105,11 @@ impl Works {
     /// What it measures with.
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    /// The way to its groups.
+    pub(super) fn router(&self) -> &Router {
+        &self.shared.router
     }
 
     /// Where its actors run.
@@ -156,17 +155,6 @@ async fn hand_on(raft: &RaftGroup) {
     if let Err(error) = raft.transfer_leader(next.member).await {
         tracing::debug!(group = %raft.id(), %error, "leadership was not handed on");
     }
-}
-
-fn lock_groups(config: &MemberConfig) -> impl Iterator<Item = GroupId> + use<> {
-    (1..=u32::from(config.groups.lock_groups)).map(GroupId)
-}
-
-/// The first placement of a fresh cluster, where it has more members than replicas.
-fn first_placement(shared: &Shared, lock_groups: &[GroupId]) -> Option<Placement> {
-    let config = &shared.config;
-    let members = config.members.iter().map(|entry| entry.id).collect();
-    config.spreads().then(|| Placement::spread(&members, lock_groups, config.replicas()))
 }
 
 /// Turns true trouble of the disk into a reason to stop.

@@ -278,6 +278,11 @@ impl RaftGroup {
         self.inner.raft.wait_for_recovery(Some(limit)).await.is_ok()
     }
 
+    /// Passes through the group's Raft core and back; `false` where the core has ended. Waits as long as the core is busy.
+    pub async fn pulse(&self) -> bool {
+        self.inner.raft.with_raft_state(|_state| ()).await.is_ok()
+    }
+
     /// Where the group stands.
     #[must_use]
     pub fn status(&self) -> GroupStatus {

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod elect;
 pub(crate) mod groups;
+pub(crate) mod health;
 mod hold;
 pub(crate) mod lock;
 pub(crate) mod locks;

@@ -12,6 +12,8 @@ use crate::{
 
 const HELP: &str = "\
 The member ends cleanly on SIGTERM and SIGINT. Check its configuration first with `holdfast config check`.
+Under systemd (Type=notify) it says when it serves, what keeps it from serving, and, while all of it answers, that it
+lives (WatchdogSec); `ops/deploy` has a unit.
 
 Examples:
   holdfast node --config /etc/holdfast/member.toml
