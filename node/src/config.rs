@@ -114,6 +114,9 @@ pub struct SnapshotsConfig {
     pub interval: Duration,
     /// How many of each group are kept.
     pub keep: u32,
+    /// None older than this is kept, but for the newest of each group; whatever their age where it is not set.
+    #[serde(with = "humantime_serde", skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<Duration>,
 }
 
 /// What a member says about itself while it runs.
@@ -264,7 +267,7 @@ impl Default for RaftConfig {
 
 impl Default for SnapshotsConfig {
     fn default() -> Self {
-        Self { dir: None, interval: Duration::from_secs(600), keep: 24 }
+        Self { dir: None, interval: Duration::from_secs(600), keep: 24, max_age: None }
     }
 }
 

@@ -59,6 +59,7 @@ use crate::{
     snapshot::{
         actor::{Snapshotter, SnapshotterOptions},
         catalog::SnapshotCatalog,
+        retention::Retention,
     },
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
@@ -242,7 +243,7 @@ impl Shared {
             catalog: self.catalog.clone(),
             target: Arc::new(raft.clone()),
             interval: Some(self.config.snapshots.interval).filter(|interval| !interval.is_zero()),
-            keep,
+            retention: Retention { keep, max_age: self.config.snapshots.max_age },
             clock: Arc::new(move || clock.wall_ms()),
             metrics: self.metrics.instruments.snapshot.clone(),
         };

@@ -10,6 +10,7 @@
 pub mod actor;
 pub mod catalog;
 pub mod compaction;
+pub mod compression;
 pub mod folder_store;
 pub mod local;
 pub mod manifest;
@@ -20,3 +21,4 @@ pub mod retention;
 pub mod schedule;
 pub mod source;
 pub mod store;
+pub mod store_error;

@@ -1,6 +1,9 @@
 //! The snapshotter on paused time: when it takes, answers and compacts.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    num::NonZeroUsize,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
@@ -90,7 +93,7 @@ fn room(interval: Option<Duration>) -> Room {
             catalog: catalog.clone(),
             target: target.clone(),
             interval,
-            keep: NonZeroUsize::new(2).unwrap(),
+            retention: Retention { keep: NonZeroUsize::new(2).unwrap(), max_age: None },
             clock: Arc::new(|| 1_000),
             metrics: metrics.instruments.snapshot.clone(),
         }),
