@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::raft::types::MemberId;
 
+pub use self::snapshots::{SnapshotsConfig, Sse, StorePlace};
+
+mod snapshots;
 mod validate;
 
 /// Most lock groups that a cluster may be split into.
@@ -100,23 +103,6 @@ pub struct RaftConfig {
     /// Longest such silence, and so the floor of a fail-over; above the shortest.
     #[serde(with = "humantime_serde")]
     pub election_timeout_max: Duration,
-}
-
-/// Snapshots for disaster recovery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SnapshotsConfig {
-    /// Folder they are stored in; `snapshots` below the data folder where it is not set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dir: Option<PathBuf>,
-    /// How often each group's leader takes one.
-    #[serde(with = "humantime_serde")]
-    pub interval: Duration,
-    /// How many of each group are kept.
-    pub keep: u32,
-    /// None older than this is kept, but for the newest of each group; whatever their age where it is not set.
-    #[serde(with = "humantime_serde", skip_serializing_if = "Option::is_none")]
-    pub max_age: Option<Duration>,
 }
 
 /// What a member says about itself while it runs.
@@ -210,11 +196,6 @@ impl MemberConfig {
         usize::from(self.replicas()) < self.members.len()
     }
 
-    /// Where snapshots are stored.
-    pub fn snapshot_dir(&self) -> PathBuf {
-        self.snapshots.dir.clone().unwrap_or_else(|| self.data_dir.join("snapshots"))
-    }
-
     /// This member's own line in `members`; `None` only in a configuration that does not validate.
     pub fn this_member(&self) -> Option<&MemberEntry> {
         self.members.iter().find(|entry| entry.id == self.member)
@@ -262,12 +243,6 @@ impl Default for RaftConfig {
             election_timeout_min: Duration::from_millis(500),
             election_timeout_max: Duration::from_secs(1),
         }
-    }
-}
-
-impl Default for SnapshotsConfig {
-    fn default() -> Self {
-        Self { dir: None, interval: Duration::from_secs(600), keep: 24, max_age: None }
     }
 }
 

@@ -8,15 +8,13 @@ use std::{
     time::Duration,
 };
 
-use super::{DEFAULT_REPLICAS, Fault, MAX_LOCK_GROUPS, MemberConfig, MemberEntry};
+use super::{DEFAULT_REPLICAS, Fault, MAX_LOCK_GROUPS, MemberConfig, MemberEntry, snapshots};
 use crate::endpoint::types::DEFAULT_TTL_MS;
 
 /// Below this a loaded machine elects all the time.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_millis(10);
 /// Above this a fail-over takes longer than anybody waits.
 const LONGEST_ELECTION: Duration = Duration::from_secs(60);
-/// Snapshots more often than this would be most of what the member does.
-const SHORTEST_SNAPSHOT_INTERVAL: Duration = Duration::from_secs(10);
 const LONGEST_CLUSTER_NAME: usize = 64;
 
 pub(super) fn validate(config: &MemberConfig) -> Vec<Fault> {
@@ -26,7 +24,7 @@ pub(super) fn validate(config: &MemberConfig) -> Vec<Fault> {
     members(config, &mut faults);
     groups(config, &mut faults);
     raft(config, &mut faults);
-    snapshots(config, &mut faults);
+    snapshots::validate(config, &mut faults);
     faults
 }
 
@@ -232,25 +230,5 @@ fn raft(config: &MemberConfig, faults: &mut Vec<Fault>) {
                 text(Duration::from_millis(DEFAULT_TTL_MS))
             ),
         ));
-    }
-}
-
-fn snapshots(config: &MemberConfig, faults: &mut Vec<Fault>) {
-    let snapshots = &config.snapshots;
-    if snapshots.interval < SHORTEST_SNAPSHOT_INTERVAL {
-        faults.push(Fault::error(
-            "snapshots.interval",
-            format!(
-                "{} is too short; give at least {}",
-                humantime::format_duration(snapshots.interval),
-                humantime::format_duration(SHORTEST_SNAPSHOT_INTERVAL)
-            ),
-        ));
-    }
-    if snapshots.keep == 0 {
-        faults.push(Fault::error("snapshots.keep", "0 would delete each snapshot at once; keep at least 1"));
-    }
-    if snapshots.dir.as_ref().is_some_and(|dir| dir.as_os_str().is_empty()) {
-        faults.push(Fault::error("snapshots.dir", "empty; leave it out for the folder below data_dir"));
     }
 }

@@ -212,8 +212,23 @@ async fn take(options: SnapshotterOptions) -> Answer {
     let started = Instant::now();
     let written = catalog.write(group, &capture, member, clock()).await;
     count(&metrics, SnapshotKind::Upload, SnapshotStage::Upload, written.is_ok(), started);
-    let manifest = written?;
-    catalog.verify(&manifest).await.inspect_err(|_| metrics.failed(SnapshotStage::Verify))?;
+    let manifest = match written {
+        Ok(manifest) => manifest,
+        Err(err) => {
+            metrics.upload_failed(err.cause());
+            // Room that dead uploads take may be what is missing. The failure itself is what is told.
+            if let Err(err) = catalog.delete_leftovers(group, clock()).await {
+                tracing::debug!(%group, error = %err, "cannot delete unfinished uploads");
+            }
+            return Err(err.into());
+        }
+    };
+    if let Err(err) = catalog.verify(&manifest).await {
+        metrics.failed(SnapshotStage::Verify);
+        metrics.upload_failed(err.cause());
+        return Err(err.into());
+    }
+    metrics.uploaded(manifest.stored_bytes);
     metrics.stored(GroupId(group.get()), (&manifest).into());
     match catalog.prune(group, retention, clock(), Some(&manifest.snapshot)).await {
         Ok(deleted) if deleted.is_empty() => {}

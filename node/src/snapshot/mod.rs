@@ -18,6 +18,7 @@ pub mod memory_store;
 pub mod raft_snapshot;
 pub mod raft_target;
 pub mod retention;
+pub mod s3_store;
 pub mod schedule;
 pub mod source;
 pub mod store;
