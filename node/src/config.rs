@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{raft::types::MemberId, snapshot::compaction::CompactionLimits};
 
+pub use self::snapshots::{SnapshotsConfig, Sse, StorePlace};
+
+mod snapshots;
 mod validate;
 
 /// Most lock groups that a cluster may be split into.
@@ -108,20 +111,6 @@ pub struct RaftConfig {
     pub keep_entries: u64,
 }
 
-/// Snapshots for disaster recovery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SnapshotsConfig {
-    /// Folder they are stored in; `snapshots` below the data folder where it is not set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dir: Option<PathBuf>,
-    /// How often each group's leader takes one.
-    #[serde(with = "humantime_serde")]
-    pub interval: Duration,
-    /// How many of each group are kept.
-    pub keep: u32,
-}
-
 /// What a member says about itself while it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -213,11 +202,6 @@ impl MemberConfig {
         usize::from(self.replicas()) < self.members.len()
     }
 
-    /// Where snapshots are stored.
-    pub fn snapshot_dir(&self) -> PathBuf {
-        self.snapshots.dir.clone().unwrap_or_else(|| self.data_dir.join("snapshots"))
-    }
-
     /// This member's own line in `members`; `None` only in a configuration that does not validate.
     pub fn this_member(&self) -> Option<&MemberEntry> {
         self.members.iter().find(|entry| entry.id == self.member)
@@ -268,12 +252,6 @@ impl Default for RaftConfig {
             snapshot_entries: limits.snapshot_entries,
             keep_entries: limits.keep_entries,
         }
-    }
-}
-
-impl Default for SnapshotsConfig {
-    fn default() -> Self {
-        Self { dir: None, interval: Duration::from_secs(600), keep: 24 }
     }
 }
 

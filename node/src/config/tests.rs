@@ -117,7 +117,8 @@ fn a_slow_election_is_a_warning_and_an_endless_one_refused() {
 #[test]
 fn a_configuration_survives_being_written_to_a_file() {
     let mut config = three_members();
-    config.snapshots.dir = Some("/mnt/snapshots".into());
+    config.snapshots.store = Some("s3://backups/prod".into());
+    config.snapshots.max_age = Some(Duration::from_secs(86_400));
     let text = toml::to_string(&config).unwrap();
     assert!(text.contains("heartbeat_interval = \"100ms\""), "{text}");
     assert_eq!(toml::from_str::<MemberConfig>(&text).unwrap(), config);
@@ -150,4 +151,49 @@ fn replicas_are_odd_and_at_most_one_per_member() {
     let mut alone = three_members();
     alone.members.retain(|member| member.id == 2);
     assert_eq!((keys(&alone), alone.replicas()), (vec![], 1));
+}
+
+#[test]
+fn the_place_of_snapshots_is_a_folder_or_a_bucket() {
+    let place = |text: &str| {
+        let mut config = three_members();
+        config.snapshots.store = Some(text.into());
+        config.snapshot_place()
+    };
+    for (text, bucket, prefix) in [
+        ("s3://backups", "backups", ""),
+        ("s3://backups/", "backups", ""),
+        ("s3://my.backups-1/a/b/", "my.backups-1", "a/b"),
+    ] {
+        let Ok(StorePlace::Bucket(options)) = place(text) else { panic!("{text}") };
+        assert_eq!((options.bucket.as_str(), options.prefix.as_str()), (bucket, prefix));
+    }
+    for folder in ["/mnt/snapshots", "snapshots"] {
+        assert_eq!(place(folder), Ok(StorePlace::Folder(folder.into())));
+    }
+    for bad in ["", "s3://", "s3:///a", "s3://Backups", "s3://backups//a", "s3://backups/a b", "gs://backups"]
+    {
+        assert!(place(bad).is_err(), "{bad}");
+    }
+    let default = three_members();
+    assert_eq!(default.snapshot_place(), Ok(StorePlace::Folder(default.data_dir.join("snapshots"))));
+}
+
+#[test]
+fn settings_of_a_bucket_are_checked_together() {
+    let mut config = three_members();
+    config.snapshots.store = Some("s3://backups".into());
+    config.snapshots.endpoint = Some("localhost:8333".into());
+    config.snapshots.sse_kms_key = Some("alias/backups".into());
+    config.snapshots.timeout = Duration::from_millis(10);
+    config.snapshots.max_age = Some(Duration::from_secs(1));
+    let expected = ["snapshots.timeout", "snapshots.max_age", "snapshots.endpoint", "snapshots.sse_kms_key"];
+    assert_eq!(keys(&config), expected);
+    assert!(config.validate().iter().all(Fault::is_error));
+
+    let mut folder = three_members();
+    folder.snapshots.region = Some("eu-central-1".into());
+    folder.snapshots.sse = Sse::Aes256;
+    assert_eq!(keys(&folder), ["snapshots.region", "snapshots.sse"]);
+    assert!(!folder.validate().iter().any(Fault::is_error), "they do nothing, and harm nothing");
 }

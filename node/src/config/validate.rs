@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{DEFAULT_REPLICAS, Fault, MAX_LOCK_GROUPS, MemberConfig, MemberEntry};
+use super::{DEFAULT_REPLICAS, Fault, MAX_LOCK_GROUPS, MemberConfig, MemberEntry, snapshots};
 use crate::endpoint::types::DEFAULT_TTL_MS;
 
 /// Below this a loaded machine elects all the time.
@@ -19,8 +19,6 @@ const LONGEST_ELECTION: Duration = Duration::from_secs(60);
 const FEWEST_ENTRIES: u64 = 1_000;
 /// More fill the disk.
 const MOST_ENTRIES: u64 = 10_000_000;
-/// Snapshots more often than this would be most of what the member does.
-const SHORTEST_SNAPSHOT_INTERVAL: Duration = Duration::from_secs(10);
 const LONGEST_CLUSTER_NAME: usize = 64;
 
 pub(super) fn validate(config: &MemberConfig) -> Vec<Fault> {
@@ -31,7 +29,7 @@ pub(super) fn validate(config: &MemberConfig) -> Vec<Fault> {
     groups(config, &mut faults);
     raft(config, &mut faults);
     log_length(config, &mut faults);
-    snapshots(config, &mut faults);
+    snapshots::validate(config, &mut faults);
     faults
 }
 
@@ -248,25 +246,5 @@ fn log_length(config: &MemberConfig, faults: &mut Vec<Fault>) {
             let why = format!("{entries} is out of range; give {FEWEST_ENTRIES} to {MOST_ENTRIES} entries");
             faults.push(Fault::error(key, why));
         }
-    }
-}
-
-fn snapshots(config: &MemberConfig, faults: &mut Vec<Fault>) {
-    let snapshots = &config.snapshots;
-    if snapshots.interval < SHORTEST_SNAPSHOT_INTERVAL {
-        faults.push(Fault::error(
-            "snapshots.interval",
-            format!(
-                "{} is too short; give at least {}",
-                humantime::format_duration(snapshots.interval),
-                humantime::format_duration(SHORTEST_SNAPSHOT_INTERVAL)
-            ),
-        ));
-    }
-    if snapshots.keep == 0 {
-        faults.push(Fault::error("snapshots.keep", "0 would delete each snapshot at once; keep at least 1"));
-    }
-    if snapshots.dir.as_ref().is_some_and(|dir| dir.as_os_str().is_empty()) {
-        faults.push(Fault::error("snapshots.dir", "empty; leave it out for the folder below data_dir"));
     }
 }

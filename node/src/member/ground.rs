@@ -11,7 +11,7 @@ use super::StartError;
 use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
-    config::MemberConfig,
+    config::{MemberConfig, StorePlace},
     log::{
         actor::{LogActor, LogOptions},
         error::LogFailure,
@@ -30,6 +30,7 @@ use crate::{
     snapshot::{
         folder_store::FolderStore,
         local::{MemorySnapshots, RaftSnapshots},
+        s3_store::S3Store,
         store::SnapshotStore,
     },
 };
@@ -124,18 +125,26 @@ impl Ground {
         let log = LogActor::open(options).map_err(StartError::of)?;
         let (log_failures, opener) = (log.failures(), log.opener());
         let log = host.spawn_actor(Role::Log, log);
-        let store = FolderStore::open(&config.snapshot_dir()).map_err(StartError::of)?;
+        let snapshots = snapshot_store(config)?;
         let ground = Self {
             clock: Clock::system(),
             host,
             disk: Disk::Files { log: opener, folder: config.data_dir.clone() },
             log_failures,
             transport: Arc::new(GrpcTransport::new(cluster, member, Heard::new())),
-            snapshots: Arc::new(store),
+            snapshots,
             metrics,
             strategies,
         };
         Ok((ground, log))
+    }
+}
+
+/// Where the member's snapshots go. A bucket is first asked when it is used: one that is away keeps no member down.
+fn snapshot_store(config: &MemberConfig) -> Result<Arc<dyn SnapshotStore>, StartError> {
+    match config.snapshot_place().map_err(StartError)? {
+        StorePlace::Folder(folder) => Ok(Arc::new(FolderStore::open(&folder).map_err(StartError::of)?)),
+        StorePlace::Bucket(options) => Ok(Arc::new(S3Store::new(options))),
     }
 }
 

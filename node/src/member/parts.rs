@@ -60,6 +60,7 @@ use crate::{
         actor::{Snapshotter, SnapshotterOptions},
         catalog::SnapshotCatalog,
         compaction::CompactionLimits,
+        retention::Retention,
     },
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
@@ -245,7 +246,7 @@ impl Shared {
                 snapshot_entries: self.config.raft.snapshot_entries,
             },
             interval: Some(self.config.snapshots.interval).filter(|interval| !interval.is_zero()),
-            keep,
+            retention: Retention { keep, max_age: self.config.snapshots.max_age },
             clock: Arc::new(move || clock.wall_ms()),
             metrics: self.metrics.instruments.snapshot.clone(),
         };

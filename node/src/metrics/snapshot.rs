@@ -10,6 +10,10 @@ use opentelemetry::{
 use parking_lot::RwLock;
 
 use super::{buckets, figures::SnapshotFigures, labels};
+use crate::snapshot::store::StoreCause;
+
+/// Outcome of an upload that ended well.
+const OK: &str = "ok";
 
 /// What was done with a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,8 @@ impl SnapshotStage {
 pub struct SnapshotMetrics {
     duration: Histogram<f64>,
     failures: Counter<u64>,
+    uploads: Counter<u64>,
+    upload_bytes: Counter<u64>,
     newest: Arc<RwLock<BTreeMap<GroupId, SnapshotFigures>>>,
 }
 
@@ -74,13 +80,41 @@ impl SnapshotMetrics {
                 .with_unit("{failure}")
                 .with_description("Snapshots that failed, by stage: build, upload, verify, restore")
                 .build(),
+            uploads: meter
+                .u64_counter("holdfast.snapshot.uploads")
+                .with_unit("{upload}")
+                .with_description(
+                    "Snapshots that were to be put into the snapshot store, by outcome: ok, or what kept them out",
+                )
+                .build(),
+            upload_bytes: meter
+                .u64_counter("holdfast.snapshot.upload")
+                .with_unit("By")
+                .with_description("Bytes of snapshots that were put into the snapshot store, as they stand there")
+                .build(),
             newest: Arc::default(),
         };
         // From zero, so that a query tells "none yet" from "not measured".
         for stage in SnapshotStage::ALL {
             metrics.failures.add(0, &[KeyValue::new("stage", stage.as_str())]);
         }
+        metrics.uploads.add(0, &[KeyValue::new("outcome", OK)]);
+        for cause in StoreCause::ALL {
+            metrics.uploads.add(0, &[KeyValue::new("outcome", cause.as_str())]);
+        }
+        metrics.upload_bytes.add(0, &[]);
         metrics
+    }
+
+    /// A snapshot is in the store, as so many bytes.
+    pub fn uploaded(&self, stored_bytes: u64) {
+        self.uploads.add(1, &[KeyValue::new("outcome", OK)]);
+        self.upload_bytes.add(stored_bytes, &[]);
+    }
+
+    /// A snapshot did not get into the store, or is not whole there.
+    pub fn upload_failed(&self, cause: StoreCause) {
+        self.uploads.add(1, &[KeyValue::new("outcome", cause.as_str())]);
     }
 
     /// A step ended.

@@ -71,6 +71,8 @@ holdfast_snapshot_duration_seconds histogram
 holdfast_snapshot_failures_total counter
 holdfast_snapshot_last_success_timestamp_seconds gauge
 holdfast_snapshot_size_bytes gauge
+holdfast_snapshot_upload_bytes_total counter
+holdfast_snapshot_uploads_total counter
 http_server_request_duration_seconds histogram
 process_cpu_time_seconds_total counter
 process_file_descriptor_limit gauge
@@ -134,6 +136,8 @@ fn record_everything(metrics: &Metrics) {
     all.raft.confirmed(G, true, TOOK);
     all.snapshot.step_ended(SnapshotKind::Upload, true, TOOK);
     all.snapshot.failed(SnapshotStage::Verify);
+    all.snapshot.uploaded(1_024);
+    all.snapshot.upload_failed(StoreCause::Space);
     all.service.http_ended("POST", Some("/v1/locks/acquire".into()), HttpEnd::Status(200), TOOK);
     all.service.http_ended("POST", Some("/v1/locks/acquire".into()), HttpEnd::Disconnected, TOOK);
     all.service.redirected(Redirect::Moved);

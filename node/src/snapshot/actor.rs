@@ -2,7 +2,7 @@
 //!
 //! A thin shell around [`SnapshotSchedule`] and [`Compaction`], which decide; it only carries out and answers.
 
-use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture,
@@ -15,6 +15,7 @@ use super::{
     compaction::{Compaction, CompactionLimits},
     manifest::Manifest,
     raft_target::CompactionTarget,
+    retention::Retention,
     schedule::{Ended, SnapshotSchedule},
     source::{CaptureError, SnapshotSource},
 };
@@ -56,8 +57,8 @@ pub struct SnapshotterOptions {
     pub limits: CompactionLimits,
     /// Time between two snapshots to the store; none: only on demand.
     pub interval: Option<Duration>,
-    /// How many snapshots of the group stay in the store.
-    pub keep: NonZeroUsize,
+    /// Which snapshots of the group stay in the store.
+    pub retention: Retention,
     /// Says when a snapshot was taken.
     pub clock: WallClock,
     /// Counts what is done.
@@ -203,7 +204,7 @@ impl Snapshotter {
 
 /// Takes one snapshot, and deletes older ones once it is known to be whole.
 async fn take(options: SnapshotterOptions) -> Answer {
-    let SnapshotterOptions { group, member, source, catalog, keep, clock, metrics, .. } = options;
+    let SnapshotterOptions { group, member, source, catalog, retention, clock, metrics, .. } = options;
     let started = Instant::now();
     let captured = source.capture().await;
     // Asked in vain is not failed: another member leads.
@@ -214,10 +215,25 @@ async fn take(options: SnapshotterOptions) -> Answer {
     let started = Instant::now();
     let written = catalog.write(group, &capture, member, clock()).await;
     count(&metrics, SnapshotKind::Upload, SnapshotStage::Upload, written.is_ok(), started);
-    let manifest = written?;
-    catalog.verify(&manifest).await.inspect_err(|_| metrics.failed(SnapshotStage::Verify))?;
+    let manifest = match written {
+        Ok(manifest) => manifest,
+        Err(err) => {
+            metrics.upload_failed(err.cause());
+            // Room that dead uploads take may be what is missing. The failure itself is what is told.
+            if let Err(err) = catalog.delete_leftovers(group, clock()).await {
+                tracing::debug!(%group, error = %err, "cannot delete unfinished uploads");
+            }
+            return Err(err.into());
+        }
+    };
+    if let Err(err) = catalog.verify(&manifest).await {
+        metrics.failed(SnapshotStage::Verify);
+        metrics.upload_failed(err.cause());
+        return Err(err.into());
+    }
+    metrics.uploaded(manifest.stored_bytes);
     metrics.stored(GroupId(group.get()), (&manifest).into());
-    match catalog.prune(group, keep, clock(), Some(&manifest.snapshot)).await {
+    match catalog.prune(group, retention, clock(), Some(&manifest.snapshot)).await {
         Ok(deleted) if deleted.is_empty() => {}
         Ok(deleted) => tracing::info!(%group, count = deleted.len(), "deleted old snapshots"),
         // The snapshot itself is good; the next one prunes again.

@@ -4,25 +4,26 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    num::NonZeroUsize,
     sync::Arc,
 };
 
 use bytes::Bytes;
 
 use super::{
+    compression::Keep,
     manifest::{
         DATA_OBJECT, MANIFEST_OBJECT, Manifest, ManifestFault, SnapshotId, cluster_prefix, group_prefix,
-        sha256_hex,
     },
-    retention,
+    retention::{self, Retention},
     source::Capture,
-    store::{ObjectName, PutMode, SnapshotStore, StoreError},
+    store::{ObjectName, PutMode, SnapshotStore, StoreCause, StoreError},
 };
 use crate::{
     log::{group_number::GroupNumber, identity::ClusterId},
     raft::types::MemberId,
 };
+
+mod transfer;
 
 /// Why the catalog did not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +61,14 @@ pub enum CatalogError {
         /// What is wrong.
         fault: ManifestFault,
     },
+    /// The data cannot be packed.
+    #[error("the data of {object} cannot be compressed: {reason}; see that this member has memory left")]
+    Pack {
+        /// Where they should stand.
+        object: ObjectName,
+        /// What the library said.
+        reason: String,
+    },
 }
 
 impl CatalogError {
@@ -68,9 +77,20 @@ impl CatalogError {
     pub fn retryable(&self) -> bool {
         match self {
             CatalogError::Store(err) => err.retryable(),
+            CatalogError::Pack { .. } => true,
             CatalogError::Damaged { .. } | CatalogError::Unknown { .. } | CatalogError::Manifest { .. } => {
                 false
             }
+        }
+    }
+
+    /// What is behind it, for metrics.
+    #[must_use]
+    pub fn cause(&self) -> StoreCause {
+        match self {
+            CatalogError::Store(err) => err.cause(),
+            CatalogError::Damaged { .. } | CatalogError::Manifest { .. } => StoreCause::Damage,
+            CatalogError::Unknown { .. } | CatalogError::Pack { .. } => StoreCause::Other,
         }
     }
 }
@@ -93,6 +113,12 @@ pub enum DataFault {
         found: String,
         /// In the manifest.
         expected: String,
+    },
+    /// They cannot be unpacked.
+    #[error("its data cannot be unpacked: {reason}")]
+    Content {
+        /// What the library said.
+        reason: String,
     },
     /// No data at all.
     #[error("its data are missing")]
@@ -125,14 +151,26 @@ impl SnapshotCatalog {
         now_unix_ms: u64,
     ) -> Result<Manifest, CatalogError> {
         let manifest = Manifest::of(&self.cluster, group, capture, member, now_unix_ms);
-        let object = manifest.manifest_object()?;
+        let (data, object) = (manifest.data_object()?, manifest.manifest_object()?);
+        let content = transfer::upload(self.store.as_ref(), &data, &capture.data).await?;
+        let manifest = manifest.stored(content);
         let json = serde_json::to_vec_pretty(&manifest).map_err(|err| CatalogError::Manifest {
             object: object.clone(),
             fault: ManifestFault::Content { reason: err.to_string() },
         })?;
-        self.store.put(&manifest.data_object()?, capture.data.clone(), PutMode::CreateOnly).await?;
-        self.store.put(&object, json.into(), PutMode::CreateOnly).await?;
+        self.put_manifest(&object, json.into()).await?;
         Ok(manifest)
+    }
+
+    /// Writes a manifest, once. Where the store had taken it and its answer was lost, trying again finds it there.
+    async fn put_manifest(&self, object: &ObjectName, json: Bytes) -> Result<(), StoreError> {
+        match self.store.put(object, json.clone(), PutMode::CreateOnly).await {
+            Err(StoreError::AlreadyExists { name }) => match self.store.get(object).await {
+                Ok(found) if found == json => Ok(()),
+                Ok(_) | Err(_) => Err(StoreError::AlreadyExists { name }),
+            },
+            result => result,
+        }
     }
 
     /// The snapshots of `group`, oldest first. Those whose manifest cannot be used are left out with a warning.
@@ -200,25 +238,7 @@ impl SnapshotCatalog {
     /// # Errors
     /// [`CatalogError::Damaged`], or as the store.
     pub async fn read(&self, manifest: &Manifest) -> Result<Bytes, CatalogError> {
-        let damaged = |fault| CatalogError::Damaged {
-            group: manifest.group,
-            snapshot: manifest.snapshot.clone(),
-            fault,
-        };
-        let data = match self.store.get(&manifest.data_object()?).await {
-            Ok(data) => data,
-            Err(StoreError::NotFound { .. }) => return Err(damaged(DataFault::Missing)),
-            Err(err) => return Err(err.into()),
-        };
-        let size = data.len() as u64;
-        if size != manifest.size_bytes {
-            return Err(damaged(DataFault::Size { found: size, expected: manifest.size_bytes }));
-        }
-        let sum = sha256_hex(&data);
-        if sum != manifest.sha256 {
-            return Err(damaged(DataFault::Checksum { found: sum, expected: manifest.sha256.clone() }));
-        }
-        Ok(data)
+        transfer::read(self.store.as_ref(), manifest, Keep::All).await
     }
 
     /// Checks that a snapshot's data are whole.
@@ -226,7 +246,7 @@ impl SnapshotCatalog {
     /// # Errors
     /// As [`SnapshotCatalog::read`].
     pub async fn verify(&self, manifest: &Manifest) -> Result<(), CatalogError> {
-        self.read(manifest).await.map(|_data| ())
+        transfer::read(self.store.as_ref(), manifest, Keep::Nothing).await.map(|_nothing| ())
     }
 
     /// Deletes a snapshot: first the manifest, so that it does not exist any more, then the data.
@@ -239,16 +259,16 @@ impl SnapshotCatalog {
         Ok(())
     }
 
-    /// Deletes all but the newest `keep` snapshots of `group`, but only if the newest is whole: as long as it is not, an
-    /// older one may be the last good one. `known_whole` was just verified and is not read again. Data of uploads that
-    /// never ended go as well. Returns what was deleted.
+    /// Deletes the snapshots of `group` that need not stay, but only if the newest is whole: as long as it is not, an
+    /// older one may be the last good one. `known_whole` was just verified and is not read again. What uploads that never
+    /// ended left behind goes as well. Returns what was deleted.
     ///
     /// # Errors
     /// As [`SnapshotCatalog::read`] of the newest one.
     pub async fn prune(
         &self,
         group: GroupNumber,
-        keep: NonZeroUsize,
+        retention: Retention,
         now_unix_ms: u64,
         known_whole: Option<&SnapshotId>,
     ) -> Result<Vec<SnapshotId>, CatalogError> {
@@ -258,12 +278,25 @@ impl SnapshotCatalog {
             self.verify(newest).await?;
         }
         let mut deleted = Vec::new();
-        for manifest in retention::expired(&manifests, keep) {
+        for manifest in retention::expired(&manifests, retention, now_unix_ms) {
             self.delete(manifest).await?;
             deleted.push(manifest.snapshot.clone());
         }
-        self.delete_orphans(group, now_unix_ms).await?;
+        self.delete_leftovers(group, now_unix_ms).await?;
         Ok(deleted)
+    }
+
+    /// Deletes what uploads that never ended left behind: unfinished objects, and data without a manifest.
+    ///
+    /// # Errors
+    /// As the store.
+    pub async fn delete_leftovers(&self, group: GroupNumber, now_unix_ms: u64) -> Result<(), CatalogError> {
+        let before = now_unix_ms.saturating_sub(retention::ORPHAN_AGE_MS);
+        let swept = self.store.sweep(&group_prefix(&self.cluster, group), before).await?;
+        if swept > 0 {
+            tracing::info!(%group, count = swept, "deleted unfinished uploads");
+        }
+        self.delete_orphans(group, now_unix_ms).await
     }
 
     async fn delete_orphans(&self, group: GroupNumber, now_unix_ms: u64) -> Result<(), CatalogError> {

@@ -7,25 +7,26 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime},
 };
 
-use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
+use bytes::{Bytes, BytesMut};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use tokio::io::AsyncReadExt;
 
-use super::store::{ObjectInfo, ObjectName, PutMode, SnapshotStore, StoreError};
+use self::unfinished::{FolderUpload, Unfinished};
+use super::{
+    compression::CHUNK_BYTES,
+    store::{ObjectInfo, ObjectName, ObjectStream, PutMode, SnapshotStore, StoreCause, StoreError, Upload},
+};
 use crate::log::durable_folder::{make_folder, sync_folder};
+
+mod unfinished;
 
 /// Folder of unfinished objects within the store; no object name begins with a dot.
 const UNFINISHED: &str = ".unfinished";
-/// Age at which an unfinished object was surely left by a process that is gone.
-const LEFTOVER_AGE: Duration = Duration::from_secs(24 * 3600);
 /// How often a put makes the object's folder again because somebody deleted the last object in it.
 const FOLDER_ATTEMPTS: u32 = 5;
-
-/// Tells apart the unfinished objects of one process.
-static NEXT_UNFINISHED: AtomicU64 = AtomicU64::new(0);
 
 /// Objects as files below a folder.
 #[derive(Clone, Debug)]
@@ -39,17 +40,7 @@ impl FolderStore {
     /// # Errors
     /// [`StoreError::Refused`] when the folder cannot be made or listed.
     pub fn open(root: &Path) -> Result<FolderStore, StoreError> {
-        let failed = |err: io::Error| store_error("open", root, &err);
-        let unfinished = root.join(UNFINISHED);
-        make_folder(&unfinished).map_err(failed)?;
-        for entry in fs::read_dir(&unfinished).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if age(&path).is_some_and(|age| age > LEFTOVER_AGE)
-                && let Err(err) = fs::remove_file(&path)
-            {
-                tracing::warn!(path = %path.display(), error = %err, "cannot delete an unfinished object");
-            }
-        }
+        make_folder(&root.join(UNFINISHED)).map_err(|err| store_error("open", root, &err))?;
         Ok(FolderStore { root: root.to_owned() })
     }
 
@@ -58,16 +49,20 @@ impl FolderStore {
     }
 
     fn put_now(&self, name: &ObjectName, data: &[u8], mode: PutMode) -> Result<(), StoreError> {
-        let number = NEXT_UNFINISHED.fetch_add(1, Ordering::Relaxed);
-        let unfinished = self.root.join(UNFINISHED).join(format!("{}-{number}", std::process::id()));
         let target = self.path(name);
-        let result = write_durably(&unfinished, data).and_then(|()| publish(&unfinished, &target, mode));
-        if (mode == PutMode::CreateOnly || result.is_err())
-            && let Err(err) = fs::remove_file(&unfinished)
-        {
-            tracing::debug!(path = %unfinished.display(), error = %err, "cannot delete an unfinished object");
-        }
-        result.map_err(|err| match (mode, err.kind()) {
+        let unfinished = Unfinished::within(&self.root.join(UNFINISHED));
+        write_durably(unfinished.path(), data).map_err(|err| store_error("write", &target, &err))?;
+        self.publish_now(&unfinished, name, mode)
+    }
+
+    fn publish_now(
+        &self,
+        unfinished: &Unfinished,
+        name: &ObjectName,
+        mode: PutMode,
+    ) -> Result<(), StoreError> {
+        let target = self.path(name);
+        publish(unfinished.path(), &target, mode).map_err(|err| match (mode, err.kind()) {
             (PutMode::CreateOnly, io::ErrorKind::AlreadyExists) => {
                 StoreError::AlreadyExists { name: name.clone() }
             }
@@ -79,11 +74,44 @@ impl FolderStore {
         let path = self.path(name);
         match fs::read(&path) {
             Ok(data) => Ok(data.into()),
-            Err(err) if err.kind() == io::ErrorKind::NotFound => {
-                Err(StoreError::NotFound { name: name.clone() })
-            }
-            Err(err) => Err(store_error("read", &path, &err)),
+            Err(err) => Err(self.read_error(name, &err)),
         }
+    }
+
+    fn read_error(&self, name: &ObjectName, err: &io::Error) -> StoreError {
+        match err.kind() {
+            io::ErrorKind::NotFound => StoreError::NotFound { name: name.clone() },
+            _ => store_error("read", &self.path(name), err),
+        }
+    }
+
+    async fn stream_now(&self, name: &ObjectName) -> Result<ObjectStream, StoreError> {
+        let file = tokio::fs::File::open(self.path(name)).await.map_err(|err| self.read_error(name, &err))?;
+        let (store, name) = (self.clone(), name.clone());
+        let chunks = stream::try_unfold(file, move |mut file| {
+            let (store, name) = (store.clone(), name.clone());
+            async move {
+                let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
+                let read = file.read_buf(&mut chunk).await.map_err(|err| store.read_error(&name, &err))?;
+                Ok((read > 0).then(|| (chunk.freeze(), file)))
+            }
+        });
+        Ok(chunks.boxed())
+    }
+
+    /// Whoever writes an object touches it all the time: what is old was left by a process that is gone.
+    fn sweep_now(&self, before: SystemTime) -> Result<usize, StoreError> {
+        let folder = self.root.join(UNFINISHED);
+        let failed = |err: io::Error| store_error("clean", &folder, &err);
+        let mut removed = 0;
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let modified = path.metadata().and_then(|metadata| metadata.modified());
+            if modified.is_ok_and(|modified| modified < before) && fs::remove_file(&path).is_ok() {
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     fn list_now(&self, prefix: &str) -> Result<Vec<ObjectInfo>, StoreError> {
@@ -129,7 +157,10 @@ impl FolderStore {
         let (store, name) = (self.clone(), name.to_owned());
         async move {
             let joined = tokio::task::spawn_blocking(move || run(&store)).await;
-            joined.unwrap_or_else(|err| Err(StoreError::Unavailable { act, name, reason: err.to_string() }))
+            joined.unwrap_or_else(|err| {
+                let (cause, reason) = (StoreCause::Other, err.to_string());
+                Err(StoreError::Unavailable { act, name, cause, reason })
+            })
         }
         .boxed()
     }
@@ -146,9 +177,25 @@ impl SnapshotStore for FolderStore {
         self.blocking("write", name.as_str(), move |store| store.put_now(&object, &data, mode))
     }
 
+    fn upload<'a>(
+        &'a self,
+        name: &'a ObjectName,
+        mode: PutMode,
+    ) -> BoxFuture<'a, Result<Box<dyn Upload>, StoreError>> {
+        async move {
+            let upload = FolderUpload::begin(self, name, mode).await?;
+            Ok(Box::new(upload) as Box<dyn Upload>)
+        }
+        .boxed()
+    }
+
     fn get<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<Bytes, StoreError>> {
         let object = name.clone();
         self.blocking("read", name.as_str(), move |store| store.get_now(&object))
+    }
+
+    fn stream<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<ObjectStream, StoreError>> {
+        self.stream_now(name).boxed()
     }
 
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<ObjectInfo>, StoreError>> {
@@ -159,6 +206,18 @@ impl SnapshotStore for FolderStore {
     fn delete<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<(), StoreError>> {
         let object = name.clone();
         self.blocking("delete", name.as_str(), move |store| store.delete_now(&object))
+    }
+
+    /// Of all prefixes: the names of unfinished objects do not say where they belong.
+    fn sweep<'a>(
+        &'a self,
+        _prefix: &'a str,
+        before_unix_ms: u64,
+    ) -> BoxFuture<'a, Result<usize, StoreError>> {
+        let before = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(before_unix_ms));
+        // A time that the system cannot name lies behind every file.
+        let before = before.unwrap_or_else(SystemTime::now);
+        self.blocking("clean", UNFINISHED, move |store| store.sweep_now(before))
     }
 }
 
@@ -214,21 +273,22 @@ fn collect(folder: &Path, name: &str, infos: &mut Vec<ObjectInfo>) -> io::Result
     Ok(())
 }
 
-fn age(path: &Path) -> Option<Duration> {
-    SystemTime::now().duration_since(path.metadata().ok()?.modified().ok()?).ok()
-}
-
 /// Names the file and not only the object: whoever has to make room needs to know where.
 fn store_error(act: &'static str, path: &Path, err: &io::Error) -> StoreError {
     let (name, reason) = (path.display().to_string(), err.to_string());
+    let refused = |cause| StoreError::Refused { act, name: name.clone(), cause, reason: reason.clone() };
+    let unavailable =
+        |cause| StoreError::Unavailable { act, name: name.clone(), cause, reason: reason.clone() };
     match err.kind() {
-        io::ErrorKind::PermissionDenied
-        | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::AlreadyExists
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            refused(StoreCause::Permission)
+        }
+        io::ErrorKind::AlreadyExists
         | io::ErrorKind::NotADirectory
         | io::ErrorKind::IsADirectory
-        | io::ErrorKind::Unsupported => StoreError::Refused { act, name, reason },
-        _ => StoreError::Unavailable { act, name, reason },
+        | io::ErrorKind::Unsupported => refused(StoreCause::Other),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => unavailable(StoreCause::Space),
+        _ => unavailable(StoreCause::Other),
     }
 }
 
@@ -243,6 +303,17 @@ mod tests {
         super::super::store::tests::conforms(&store).await;
         let unfinished = fs::read_dir(folder.path().join("made/when/needed/.unfinished")).unwrap();
         assert_eq!(unfinished.count(), 0, "nothing is left behind");
+    }
+
+    #[tokio::test]
+    async fn what_dead_processes_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FolderStore::open(folder.path()).unwrap();
+        let left = folder.path().join(".unfinished/7-1");
+        fs::write(&left, "half").unwrap();
+        assert_eq!(store.sweep("", 1_000).await.unwrap(), 0, "it may still be written");
+        assert_eq!(store.sweep("", u64::MAX).await.unwrap(), 1);
+        assert!(!left.exists());
     }
 
     #[tokio::test]
@@ -285,7 +356,7 @@ mod tests {
         assert!(err.retryable(), "there may be room later");
         assert_eq!(
             err.to_string(),
-            "the snapshot store cannot write /snaps/a/1 now: no storage space; see that it can be reached and that its disk is well and has space"
+            "the snapshot store cannot write /snaps/a/1 now: no storage space; make room there, or keep fewer snapshots (snapshots.keep, snapshots.max_age)"
         );
     }
 

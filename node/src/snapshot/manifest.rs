@@ -1,11 +1,12 @@
 //! The description that stands beside each snapshot in the store; a snapshot without one does not exist.
 
-use std::{fmt, fmt::Write as _, str::FromStr};
+use std::{fmt, str::FromStr};
 
+use holdfast_locktable::ids::Revision;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{
+    compression::Content,
     source::Capture,
     store::{ObjectName, StoreError},
 };
@@ -14,9 +15,13 @@ use crate::{
     raft::types::MemberId,
 };
 
-/// Version of the manifest and of the snapshot's framing that is written here. A later version has other fields, at least
-/// one: a manifest that differs from this version in nothing but the number is damaged.
-pub const MANIFEST_FORMAT: u32 = 1;
+mod v1;
+
+/// Version of the manifest and of the snapshot's framing that is written here: data packed with zstd. Another version has
+/// other fields, at least one: a manifest that differs from this version in nothing but the number is damaged.
+pub const MANIFEST_FORMAT: u32 = 2;
+/// The version before: data as they are. It is still read.
+pub const PLAIN_FORMAT: u32 = 1;
 
 /// Longest snapshot id, bytes.
 const MAX_ID_LEN: usize = 64;
@@ -95,7 +100,7 @@ impl fmt::Display for SnapshotId {
 /// What is known of one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this description.
+    /// Version of this description: [`MANIFEST_FORMAT`], or [`PLAIN_FORMAT`] for one that an older Holdfast wrote.
     pub format_version: u32,
     /// The cluster.
     pub cluster: ClusterId,
@@ -109,11 +114,15 @@ pub struct Manifest {
     pub log_term: u64,
     /// The group's revision at that point.
     pub revision: u64,
+    /// How many disaster restores the group's numbers had been through: the high bits of the revision.
+    pub incarnation: u64,
     /// Epoch of the partition map that the group knew.
     pub map_epoch: u64,
-    /// Length of the data, bytes.
+    /// Length of the data, unpacked, bytes.
     pub size_bytes: u64,
-    /// SHA-256 of the data, lower-case hex.
+    /// Length of the data as they stand in the store, bytes.
+    pub stored_bytes: u64,
+    /// SHA-256 of the data as they stand in the store, lower-case hex: what `sha256sum` says of the object.
     pub sha256: String,
     /// When it was taken, Unix milliseconds by its member's clock. For people; nothing is decided by it.
     pub created_unix_ms: u64,
@@ -164,7 +173,7 @@ impl ManifestFault {
 }
 
 impl Manifest {
-    /// Describes a capture.
+    /// Describes a capture whose data are not stored yet; [`Manifest::stored`] says the rest.
     #[must_use]
     pub fn of(
         cluster: &ClusterId,
@@ -178,15 +187,24 @@ impl Manifest {
             cluster: cluster.clone(),
             group,
             snapshot: SnapshotId::new(now_unix_ms, capture.revision, member),
+            incarnation: Revision(capture.revision).incarnation(),
             log_index: capture.last_log_id.index,
             log_term: capture.last_log_id.leader_id.term,
             revision: capture.revision,
             map_epoch: capture.map_epoch,
             size_bytes: capture.data.len() as u64,
-            sha256: sha256_hex(&capture.data),
+            stored_bytes: 0,
+            sha256: String::new(),
             created_unix_ms: now_unix_ms,
             member,
         }
+    }
+
+    /// The same with what was stored.
+    #[must_use]
+    pub fn stored(self, content: Content) -> Manifest {
+        let Content { size_bytes, stored_bytes, sha256 } = content;
+        Manifest { size_bytes, stored_bytes, sha256, ..self }
     }
 
     /// Where the manifest stands.
@@ -221,16 +239,13 @@ impl Manifest {
         let content = |err: serde_json::Error| ManifestFault::Content { reason: err.to_string() };
         // The version first: what else a newer manifest holds is unknown.
         let Version { format_version } = serde_json::from_slice(json).map_err(content)?;
-        if format_version != MANIFEST_FORMAT {
-            let found = format_version;
-            let damaged = found < MANIFEST_FORMAT || is_of_this_format(object, json);
-            return Err(if damaged {
-                ManifestFault::Version { found }
-            } else {
-                ManifestFault::Format { found }
-            });
-        }
-        let manifest: Manifest = serde_json::from_slice(json).map_err(content)?;
+        let manifest: Manifest = match format_version {
+            MANIFEST_FORMAT => serde_json::from_slice(json).map_err(content)?,
+            found if is_of_this_format(object, json) => return Err(ManifestFault::Version { found }),
+            PLAIN_FORMAT => v1::decode(json).map_err(content)?,
+            found if found > MANIFEST_FORMAT => return Err(ManifestFault::Format { found }),
+            found => return Err(ManifestFault::Version { found }),
+        };
         if manifest.manifest_object().as_ref() != Ok(object) {
             return Err(ManifestFault::Misplaced { found: manifest.folder() });
         }
@@ -267,15 +282,6 @@ pub(crate) fn cluster_prefix(cluster: &ClusterId) -> String {
 /// What the names of all objects of a group begin with.
 pub(crate) fn group_prefix(cluster: &ClusterId, group: GroupNumber) -> String {
     format!("{}{group}/", cluster_prefix(cluster))
-}
-
-pub(crate) fn sha256_hex(data: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(data) {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
 }
 
 #[cfg(test)]

@@ -3,10 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use parking_lot::Mutex;
 
-use super::store::{ObjectInfo, ObjectName, PutMode, SnapshotStore, StoreError};
+use super::{
+    compression::CHUNK_BYTES,
+    store::{ObjectInfo, ObjectName, ObjectStream, PutMode, SnapshotStore, StoreError, Upload},
+};
 
 /// Objects in memory. Clones are the same store.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +30,35 @@ impl MemoryStore {
             }
         }
     }
+
+    fn get_now(&self, name: &ObjectName) -> Result<Bytes, StoreError> {
+        let found = self.objects.lock().get(name).cloned();
+        found.ok_or_else(|| StoreError::NotFound { name: name.clone() })
+    }
+}
+
+/// An object that is not there yet.
+#[derive(Debug)]
+struct MemoryUpload {
+    store: MemoryStore,
+    name: ObjectName,
+    mode: PutMode,
+    data: Vec<u8>,
+}
+
+impl Upload for MemoryUpload {
+    fn write(&mut self, chunk: Bytes) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.data.extend_from_slice(&chunk);
+        async { Ok(()) }.boxed()
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<(), StoreError>> {
+        async move { self.store.put_now(&self.name, self.data.into(), self.mode) }.boxed()
+    }
+
+    fn abort(self: Box<Self>) -> BoxFuture<'static, ()> {
+        async {}.boxed()
+    }
 }
 
 impl SnapshotStore for MemoryStore {
@@ -39,10 +71,27 @@ impl SnapshotStore for MemoryStore {
         async move { self.put_now(name, data, mode) }.boxed()
     }
 
+    fn upload<'a>(
+        &'a self,
+        name: &'a ObjectName,
+        mode: PutMode,
+    ) -> BoxFuture<'a, Result<Box<dyn Upload>, StoreError>> {
+        let upload = MemoryUpload { store: self.clone(), name: name.clone(), mode, data: Vec::new() };
+        async move { Ok(Box::new(upload) as Box<dyn Upload>) }.boxed()
+    }
+
     fn get<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<Bytes, StoreError>> {
+        async move { self.get_now(name) }.boxed()
+    }
+
+    fn stream<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<ObjectStream, StoreError>> {
         async move {
-            let found = self.objects.lock().get(name).cloned();
-            found.ok_or_else(|| StoreError::NotFound { name: name.clone() })
+            let mut rest = self.get_now(name)?;
+            let chunks = std::iter::from_fn(move || {
+                let next = rest.split_to(rest.len().min(CHUNK_BYTES));
+                (!next.is_empty()).then_some(Ok(next))
+            });
+            Ok(stream::iter(chunks).boxed())
         }
         .boxed()
     }
@@ -64,6 +113,15 @@ impl SnapshotStore for MemoryStore {
             Ok(())
         }
         .boxed()
+    }
+
+    /// An upload that is dropped leaves nothing behind here.
+    fn sweep<'a>(
+        &'a self,
+        _prefix: &'a str,
+        _before_unix_ms: u64,
+    ) -> BoxFuture<'a, Result<usize, StoreError>> {
+        async { Ok(0) }.boxed()
     }
 }
 

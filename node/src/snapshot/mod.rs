@@ -10,6 +10,7 @@
 pub mod actor;
 pub mod catalog;
 pub mod compaction;
+pub mod compression;
 pub mod folder_store;
 pub mod local;
 pub mod manifest;
@@ -17,6 +18,8 @@ pub mod memory_store;
 pub mod raft_snapshot;
 pub mod raft_target;
 pub mod retention;
+pub mod s3_store;
 pub mod schedule;
 pub mod source;
 pub mod store;
+pub mod store_error;

@@ -1,12 +1,15 @@
 //! The seam to wherever snapshots are kept for disasters: named objects, as every object store has them.
 //!
 //! Nothing here assumes a file system: no folders, no rename, no append. The one thing beyond put and get is creating an
-//! object only if it does not exist, which S3 offers as `If-None-Match: *`.
+//! object only if it does not exist, which S3 offers as `If-None-Match: *`. Large objects go and come in chunks, so that no
+//! store needs more memory than a few parts of one.
 
 use std::{fmt, str::FromStr};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{future::BoxFuture, stream::BoxStream};
+
+pub use super::store_error::{StoreCause, StoreError};
 
 /// Longest object name, bytes: the limit of S3.
 const MAX_NAME_LEN: usize = 1_024;
@@ -61,72 +64,24 @@ pub struct ObjectInfo {
     pub size_bytes: u64,
 }
 
-/// Why the store did not do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StoreError {
-    /// `CreateOnly` found an object.
-    #[error("the object {name} exists already")]
-    AlreadyExists {
-        /// The object.
-        name: ObjectName,
-    },
-    /// There is no such object.
-    #[error("there is no object {name} in the snapshot store")]
-    NotFound {
-        /// The object.
-        name: ObjectName,
-    },
-    /// The text is no object name.
-    #[error(
-        "{name:?} is no object name: use segments of a-z, A-Z, 0-9, '.', '_' and '-', separated by single slashes"
-    )]
-    InvalidName {
-        /// The text.
-        name: String,
-    },
-    /// The store is not configured right, or refuses this process.
-    #[error(
-        "the snapshot store refuses to {act} {name}: {reason}; check its address, credentials and permissions"
-    )]
-    Refused {
-        /// What was tried.
-        act: &'static str,
-        /// On what: a whole path, where objects are files.
-        name: String,
-        /// What the store said.
-        reason: String,
-    },
-    /// The store cannot be reached or has trouble; it may work later.
-    #[error(
-        "the snapshot store cannot {act} {name} now: {reason}; see that it can be reached and that its disk is well and has space"
-    )]
-    Unavailable {
-        /// What was tried.
-        act: &'static str,
-        /// On what: a whole path, where objects are files.
-        name: String,
-        /// What happened.
-        reason: String,
-    },
+/// An object on its way into the store. It is not there before [`Upload::finish`] has answered; dropped, it never is.
+pub trait Upload: fmt::Debug + Send {
+    /// Takes the next bytes, of any length. Waits while the store has enough of them.
+    fn write(&mut self, chunk: Bytes) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Makes the object durable and visible, as a whole.
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<(), StoreError>>;
+
+    /// Takes back what was written. What that leaves behind, [`SnapshotStore::sweep`] finds later.
+    fn abort(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
-impl StoreError {
-    /// Whether the same call may succeed later without anybody changing anything.
-    #[must_use]
-    pub fn retryable(&self) -> bool {
-        match self {
-            StoreError::Unavailable { .. } => true,
-            StoreError::AlreadyExists { .. }
-            | StoreError::NotFound { .. }
-            | StoreError::InvalidName { .. }
-            | StoreError::Refused { .. } => false,
-        }
-    }
-}
+/// The bytes of an object, in chunks of any length; ends after the first error.
+pub type ObjectStream = BoxStream<'static, Result<Bytes, StoreError>>;
 
 /// A place for objects. A put is durable and whole once it has answered: readers never see a part of an object.
 pub trait SnapshotStore: fmt::Debug + Send + Sync + 'static {
-    /// Writes an object.
+    /// Writes a small object.
     fn put<'a>(
         &'a self,
         name: &'a ObjectName,
@@ -134,18 +89,34 @@ pub trait SnapshotStore: fmt::Debug + Send + Sync + 'static {
         mode: PutMode,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Reads an object.
+    /// Begins an object that comes in chunks; `mode` is decided when it is finished.
+    fn upload<'a>(
+        &'a self,
+        name: &'a ObjectName,
+        mode: PutMode,
+    ) -> BoxFuture<'a, Result<Box<dyn Upload>, StoreError>>;
+
+    /// Reads a small object.
     fn get<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<Bytes, StoreError>>;
+
+    /// Reads an object in chunks.
+    fn stream<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<ObjectStream, StoreError>>;
 
     /// The objects whose names begin with `prefix`, by name. An object put before the call is in the list.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, Result<Vec<ObjectInfo>, StoreError>>;
 
     /// Deletes an object; that there is none is no error.
     fn delete<'a>(&'a self, name: &'a ObjectName) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Removes what uploads of objects below `prefix` have left behind that began before `before_unix_ms`. Answers how
+    /// many there were.
+    fn sweep<'a>(&'a self, prefix: &'a str, before_unix_ms: u64) -> BoxFuture<'a, Result<usize, StoreError>>;
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use futures::TryStreamExt as _;
+
     use super::*;
 
     pub(crate) fn name(text: &str) -> ObjectName {
@@ -191,10 +162,46 @@ pub(crate) mod tests {
         store.delete(&name("a/b/1")).await.unwrap();
         assert_eq!(list("a/").await, all[1..3]);
 
+        uploads_conform(store).await;
+
         let together =
             (0..8).map(|_| store.put(ONCE.get_or_init(|| name("once")), "x".into(), PutMode::CreateOnly));
         let results = futures::future::join_all(together).await;
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+    }
+
+    /// What every store must do with objects in chunks.
+    async fn uploads_conform(store: &dyn SnapshotStore) {
+        let large = name("large/1");
+        // Several parts of every store, and a rest.
+        let chunk = Bytes::from((0..1_000_003_u32).map(|at| (at % 251) as u8).collect::<Vec<u8>>());
+        let begin = async |mode| {
+            let mut upload = store.upload(&large, mode).await.unwrap();
+            for _ in 0..18 {
+                upload.write(chunk.clone()).await.unwrap();
+            }
+            upload
+        };
+        let upload = begin(PutMode::CreateOnly).await;
+        assert_eq!(store.list("large/").await.unwrap(), [], "half an object is none");
+        upload.finish().await.unwrap();
+        let chunks: Vec<Bytes> = store.stream(&large).await.unwrap().try_collect().await.unwrap();
+        assert!(chunks.concat() == chunk.repeat(18), "what was written is read");
+
+        let again = begin(PutMode::CreateOnly).await.finish().await;
+        assert_eq!(again, Err(StoreError::AlreadyExists { name: large.clone() }));
+        begin(PutMode::Replace).await.abort().await;
+        assert_eq!(store.list("large/").await.unwrap()[0].size_bytes, 18 * 1_000_003);
+        let empty = store.upload(&large, PutMode::Replace).await.unwrap();
+        empty.finish().await.unwrap();
+        assert!(store.get(&large).await.unwrap().is_empty());
+
+        drop(begin(PutMode::Replace).await);
+        store.sweep("", u64::MAX).await.unwrap();
+        assert_eq!(store.sweep("", u64::MAX).await.unwrap(), 0, "all that was left is gone");
+        store.delete(&large).await.unwrap();
+        let missing = store.stream(&large).await.err();
+        assert_eq!(missing, Some(StoreError::NotFound { name: large }));
     }
 
     static ONCE: std::sync::OnceLock<ObjectName> = std::sync::OnceLock::new();

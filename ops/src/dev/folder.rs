@@ -83,8 +83,13 @@ impl Folder {
         self.path.join("member-*").join("log").display().to_string()
     }
 
-    /// Writes a member's configuration and answers where.
-    pub(crate) fn write_config(&self, block: &Block, number: u16) -> Result<PathBuf, Failure> {
+    /// Writes a member's configuration and answers where. Snapshots go to `store`, or to a folder within this one.
+    pub(crate) fn write_config(
+        &self,
+        block: &Block,
+        number: u16,
+        store: Option<&str>,
+    ) -> Result<PathBuf, Failure> {
         let entry = |number: u16| MemberEntry {
             id: number.into(),
             http: format!("http://{}", block.address(number, Listener::Http)),
@@ -105,17 +110,28 @@ impl Folder {
             groups: GroupsConfig { lock_groups: self.shape.groups, replicas: self.shape.replicas() },
             // One store for all members, as a bucket would be: any of them lists what any of them took.
             snapshots: SnapshotsConfig {
-                dir: Some(self.path.join("snapshots")),
+                store: Some(self.snapshot_store(store)?),
                 ..SnapshotsConfig::default()
             },
             ..MemberConfig::default()
         };
+        config.snapshot_place().map_err(|e| Failure::usage(format!("--snapshot-store: {e}")))?;
         let path = self.member(number).join("config.toml");
         let text = toml::to_string(&config)
             .map_err(|e| Failure::other(format!("cannot write {}: {e}", path.display())))?;
         fs::create_dir_all(self.member(number)).map_err(|e| failed("create", &self.member(number), &e))?;
         fs::write(&path, text).map_err(|e| failed("write", &path, &e))?;
         Ok(path)
+    }
+
+    /// A folder is meant from here; members run elsewhere.
+    fn snapshot_store(&self, given: Option<&str>) -> Result<String, Failure> {
+        let folder = match given {
+            Some(address) if address.contains("://") => return Ok(address.to_owned()),
+            Some(folder) => std::path::absolute(folder).map_err(|e| failed("use", Path::new(folder), &e))?,
+            None => self.path.join("snapshots"),
+        };
+        Ok(folder.display().to_string())
     }
 
     fn member(&self, number: u16) -> PathBuf {
@@ -222,8 +238,8 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let folder = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap();
         let block = Block::new(7600, 3).unwrap();
-        for number in 1..=3 {
-            let text = fs::read_to_string(folder.write_config(&block, number).unwrap()).unwrap();
+        for (number, store) in [(1, "s3://backups/dev"), (2, "snapshots"), (3, "/mnt/snapshots")] {
+            let text = fs::read_to_string(folder.write_config(&block, number, Some(store)).unwrap()).unwrap();
             let config: MemberConfig = toml::from_str(&text).unwrap();
             assert_eq!(config.validate(), []);
         }

@@ -28,7 +28,7 @@ const RESTART_AFTER: Duration = Duration::from_secs(2);
 const STOP_WITHIN: Duration = Duration::from_secs(8);
 /// Variables that set values of a member's configuration: only those that suit every member alike are passed on.
 const SETTING_PREFIX: &str = "HOLDFAST__";
-const SHARED_SETTINGS: [&str; 3] = ["HOLDFAST__LOG__", "HOLDFAST__RAFT__", "HOLDFAST__SNAPSHOTS__INTERVAL"];
+const SHARED_SETTINGS: [&str; 3] = ["HOLDFAST__LOG__", "HOLDFAST__RAFT__", "HOLDFAST__SNAPSHOTS__"];
 
 /// How a member is run.
 #[derive(Debug)]

@@ -52,6 +52,10 @@ pub(crate) struct DevArgs {
     /// First port of the block that members listen on
     #[arg(long, value_name = "PORT", default_value_t = 7600)]
     base_port: u16,
+    /// Where snapshots go: a folder, or s3://BUCKET/PREFIX with credentials and AWS_ENDPOINT_URL, AWS_REGION from the
+    /// environment; without one, a folder of the cluster
+    #[arg(long, value_name = "FOLDER|URL")]
+    snapshot_store: Option<String>,
     /// Leave a member that died down
     #[arg(long)]
     no_restart: bool,
@@ -89,7 +93,7 @@ async fn cluster(args: DevArgs) -> Ended {
     let (stop, stopped) = watch::channel(false);
     let mut members = JoinSet::new();
     for number in 1..=args.members {
-        let config = folder.write_config(&block, number)?;
+        let config = folder.write_config(&block, number, args.snapshot_store.as_deref())?;
         let plan = member::Plan {
             number,
             parent: process::id(),

@@ -76,7 +76,15 @@ pub(crate) fn check(key: &str) -> Result<(), String> {
 /// All keys, with the first member standing for all.
 fn known() -> Vec<String> {
     let mut config = MemberConfig { members: vec![MemberEntry::default()], ..MemberConfig::default() };
-    config.snapshots.dir = Some("x".into());
+    // Settings without a default would not be written.
+    let snapshots = &mut config.snapshots;
+    for text in
+        [&mut snapshots.store, &mut snapshots.endpoint, &mut snapshots.region, &mut snapshots.sse_kms_key]
+    {
+        *text = Some("x".into());
+    }
+    snapshots.path_style = Some(true);
+    snapshots.max_age = Some(snapshots.interval);
     of_config(&config).into_iter().map(|(key, _)| key).collect()
 }
 

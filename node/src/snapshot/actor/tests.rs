@@ -1,6 +1,9 @@
 //! The snapshotter on paused time: when it takes, answers and compacts.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    num::NonZeroUsize,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
@@ -91,7 +94,7 @@ fn room(interval: Option<Duration>) -> Room {
             target: target.clone(),
             limits: CompactionLimits::default(),
             interval,
-            keep: NonZeroUsize::new(2).unwrap(),
+            retention: Retention { keep: NonZeroUsize::new(2).unwrap(), max_age: None },
             clock: Arc::new(|| 1_000),
             metrics: metrics.instruments.snapshot.clone(),
         }),

@@ -1,5 +1,7 @@
 //! The catalogue over a store in memory: layout, damage and retention.
 
+use std::num::NonZeroUsize;
+
 use openraft::{RaftTypeConfig, vote::RaftLeaderId};
 
 use super::{super::memory_store::MemoryStore, *};
@@ -25,8 +27,8 @@ fn catalog() -> (MemoryStore, SnapshotCatalog) {
     (store, catalog)
 }
 
-fn keep(count: usize) -> NonZeroUsize {
-    NonZeroUsize::new(count).unwrap()
+fn keep(count: usize) -> Retention {
+    Retention { keep: NonZeroUsize::new(count).unwrap(), max_age: None }
 }
 
 async fn names(store: &MemoryStore) -> Vec<String> {
@@ -49,9 +51,10 @@ async fn a_snapshot_is_listed_found_and_read() {
     assert_eq!(
         json,
         serde_json::json!({
-            "format_version": 1, "cluster": "prod", "group": 4,
+            "format_version": 2, "cluster": "prod", "group": 4,
             "snapshot": "00000000001000-0000000000000012-m2",
-            "log_index": 112, "log_term": 3, "revision": 12, "map_epoch": 7, "size_bytes": 8,
+            "log_index": 112, "log_term": 3, "revision": 12, "incarnation": 0, "map_epoch": 7, "size_bytes": 8,
+            "stored_bytes": 17,
             "sha256": "ca05f2d026722db8c640c188558da059d268a5fcae9af52fc6c66f81543aaa0d",
             "created_unix_ms": 1_000, "member": 2,
         })
@@ -77,14 +80,14 @@ async fn only_snapshots_with_a_valid_manifest_exist() {
     put("cluster/prod/group/4/1-copied/manifest.json", json.clone()).await;
     put(
         "cluster/prod/group/4/1-newer/manifest.json",
-        json.replace("\"format_version\":1", "\"format_version\":2"),
+        json.replace("\"format_version\":2", "\"format_version\":3,\"parts\":3"),
     )
     .await;
     assert_eq!(catalog.list(group()).await.unwrap(), [good]);
 
     let fault = async |id: &str| catalog.find(group(), &id.parse().unwrap()).await.unwrap_err().to_string();
     assert!(fault("1-copied").await.contains("it describes cluster/prod/group/4/00000000001000"));
-    assert!(fault("1-newer").await.contains("it has format 2, newer than the 1"));
+    assert!(fault("1-newer").await.contains("it has format 3, newer than the 2"));
     assert!(fault("1-unknown").await.contains("there is no usable snapshot 1-unknown of group 4"));
 }
 
@@ -98,15 +101,15 @@ async fn a_newer_manifest_is_told_from_a_damaged_version() {
         store.put(&object, json.into(), PutMode::Replace).await.unwrap();
         catalog.find(group(), &good.snapshot).await.unwrap_err().to_string()
     };
-    for version in [0, 3, 9] {
+    for version in [0, 1, 3, 9] {
         let damaged =
-            said(json.replace("\"format_version\": 1", &format!("\"format_version\": {version}"))).await;
+            said(json.replace("\"format_version\": 2", &format!("\"format_version\": {version}"))).await;
         assert!(damaged.contains(object.as_str()) && damaged.contains("it is damaged: it says"), "{damaged}");
         assert!(damaged.ends_with("take a new snapshot, and restore from another one"), "{damaged}");
     }
-    let newer = said(json.replace("\"format_version\": 1", "\"format_version\": 2, \"parts\": 3")).await;
+    let newer = said(json.replace("\"format_version\": 2", "\"format_version\": 3, \"parts\": 3")).await;
     assert!(
-        newer.contains(object.as_str()) && newer.contains("it has format 2, newer than the 1"),
+        newer.contains(object.as_str()) && newer.contains("it has format 3, newer than the 2"),
         "{newer}"
     );
     assert!(newer.ends_with("run the newer version"), "{newer}");
@@ -118,9 +121,10 @@ async fn damaged_data_are_found() {
     let manifest = catalog.write(group(), &capture(1), 2, 1_000).await.unwrap();
     catalog.verify(&manifest).await.unwrap();
     let object = manifest.data_object().unwrap();
-    let verify = async |data: Option<&'static str>| {
+    let whole = store.get(&object).await.unwrap();
+    let verify = async |data: Option<Bytes>| {
         match data {
-            Some(data) => store.put(&object, data.into(), PutMode::Replace).await.unwrap(),
+            Some(data) => store.put(&object, data, PutMode::Replace).await.unwrap(),
             None => store.delete(&object).await.unwrap(),
         }
         match catalog.verify(&manifest).await.unwrap_err() {
@@ -128,9 +132,51 @@ async fn damaged_data_are_found() {
             err => panic!("{err}"),
         }
     };
-    assert_eq!(verify(Some("state")).await, DataFault::Size { found: 5, expected: 7 });
-    assert!(matches!(verify(Some("State 1")).await, DataFault::Checksum { .. }));
+    let expected = whole.len() as u64;
+    let short = whole.slice(1..);
+    assert_eq!(verify(Some(short)).await, DataFault::Size { found: expected - 1, expected });
+    let long = [&whole[..], b"x"].concat();
+    assert_eq!(verify(Some(long.into())).await, DataFault::Size { found: expected + 1, expected });
+    for at in 0..whole.len() {
+        let mut other = whole.to_vec();
+        other[at] ^= 1;
+        assert!(matches!(verify(Some(other.into())).await, DataFault::Checksum { .. }), "byte {at}");
+    }
     assert_eq!(verify(None).await, DataFault::Missing);
+}
+
+#[tokio::test]
+async fn snapshots_of_the_first_format_are_read() {
+    let (store, catalog) = catalog();
+    let folder = "cluster/prod/group/4/00000000001000-0000000000000012-m2";
+    let put = async |name: &str, text: String| {
+        store.put(&format!("{folder}/{name}").parse().unwrap(), text.into(), PutMode::Replace).await.unwrap();
+    };
+    let json = serde_json::json!({
+        "format_version": 1, "cluster": "prod", "group": 4,
+        "snapshot": "00000000001000-0000000000000012-m2",
+        "log_index": 112, "log_term": 3, "revision": 12, "map_epoch": 7, "size_bytes": 8,
+        "sha256": "ca05f2d026722db8c640c188558da059d268a5fcae9af52fc6c66f81543aaa0d",
+        "created_unix_ms": 1_000, "member": 2,
+    });
+    put("data", "state 12".to_owned()).await;
+    put("manifest.json", json.to_string()).await;
+    let [manifest] = &catalog.list(group()).await.unwrap()[..] else { panic!("one is there") };
+    assert_eq!((manifest.format_version, manifest.stored_bytes, manifest.incarnation), (1, 8, 0));
+    assert_eq!(catalog.read(manifest).await.unwrap(), "state 12");
+    put("data", "State 12".to_owned()).await;
+    assert!(catalog.read(manifest).await.unwrap_err().to_string().contains("its checksum is"));
+}
+
+#[tokio::test]
+async fn a_manifest_whose_answer_was_lost_is_found_there() {
+    let (store, catalog) = catalog();
+    let object: ObjectName = "cluster/prod/group/4/1-a/manifest.json".parse().unwrap();
+    catalog.put_manifest(&object, "mine".into()).await.unwrap();
+    catalog.put_manifest(&object, "mine".into()).await.unwrap();
+    let other = catalog.put_manifest(&object, "another".into()).await.unwrap_err();
+    assert_eq!(other, StoreError::AlreadyExists { name: object.clone() });
+    assert_eq!(store.get(&object).await.unwrap(), "mine");
 }
 
 #[tokio::test]
@@ -151,7 +197,7 @@ async fn nothing_is_pruned_while_the_newest_is_damaged() {
     let (store, catalog) = catalog();
     catalog.write(group(), &capture(1), 2, 10).await.unwrap();
     let newest = catalog.write(group(), &capture(2), 2, 20).await.unwrap();
-    store.put(&newest.data_object().unwrap(), "State 2".into(), PutMode::Replace).await.unwrap();
+    store.put(&newest.data_object().unwrap(), "damaged".into(), PutMode::Replace).await.unwrap();
     assert!(matches!(catalog.prune(group(), keep(1), 100, None).await, Err(CatalogError::Damaged { .. })));
     assert_eq!(catalog.list(group()).await.unwrap().len(), 2);
 }
