@@ -22,6 +22,7 @@ use super::{
     service::{HttpEnd, Redirect, Refusal},
     snapshot::{SnapshotKind, SnapshotStage},
 };
+use crate::snapshot::store::StoreCause;
 
 const G: GroupId = GroupId(1);
 const TOOK: Duration = Duration::from_millis(3);
