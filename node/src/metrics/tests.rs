@@ -22,7 +22,7 @@ use super::{
     service::{HttpEnd, Redirect, Refusal},
     snapshot::{SnapshotKind, SnapshotStage},
 };
-use crate::{log::stats::LogSpace, snapshot::store_error::StoreCause};
+use crate::{log::stats::LogSpace, snapshot::store::StoreCause};
 
 const G: GroupId = GroupId(1);
 const TOOK: Duration = Duration::from_millis(3);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use aws_sdk_s3::{
     Client,
+    config::SharedCredentialsProvider,
     operation::{RequestId as _, put_object::builders::PutObjectFluentBuilder},
     primitives::ByteStream,
 };
@@ -32,6 +33,8 @@ pub struct S3Store {
 #[derive(Debug)]
 struct Shared {
     options: S3Options,
+    /// None: those that programs for AWS find.
+    credentials: Option<SharedCredentialsProvider>,
     client: OnceCell<Client>,
 }
 
@@ -39,7 +42,11 @@ impl S3Store {
     /// A store in the bucket that `options` name. Asks nobody yet.
     #[must_use]
     pub fn new(options: S3Options) -> S3Store {
-        S3Store { shared: Arc::new(Shared { options, client: OnceCell::new() }) }
+        S3Store::with_credentials(options, None)
+    }
+
+    fn with_credentials(options: S3Options, credentials: Option<SharedCredentialsProvider>) -> S3Store {
+        S3Store { shared: Arc::new(Shared { options, credentials, client: OnceCell::new() }) }
     }
 
     fn options(&self) -> &S3Options {
@@ -52,7 +59,8 @@ impl S3Store {
 
     async fn client(&self) -> Result<&Client, StoreError> {
         // Boxed: it is large, and needed once.
-        self.shared.client.get_or_try_init(|| connect::connect(self.options()).boxed()).await
+        let Shared { options, credentials, client } = self.shared.as_ref();
+        client.get_or_try_init(|| connect::connect(options, credentials.clone()).boxed()).await
     }
 
     /// The key of an object, or what keys of objects with this beginning begin with.
@@ -224,3 +232,6 @@ impl SnapshotStore for S3Store {
         self.sweep_now(prefix, before_unix_ms).boxed()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_sdk_s3::{
     Client,
-    config::{Builder, RequestChecksumCalculation, ResponseChecksumValidation},
+    config::{Builder, RequestChecksumCalculation, ResponseChecksumValidation, SharedCredentialsProvider},
 };
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
@@ -24,7 +24,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const ANY_REGION: &str = "us-east-1";
 
 /// The client for the bucket that `options` name.
-pub(super) async fn connect(options: &S3Options) -> Result<Client, StoreError> {
+pub(super) async fn connect(
+    options: &S3Options,
+    credentials: Option<SharedCredentialsProvider>,
+) -> Result<Client, StoreError> {
     let http =
         aws_smithy_http_client::Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
     let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12()).http_client(http);
@@ -33,6 +36,9 @@ pub(super) async fn connect(options: &S3Options) -> Result<Client, StoreError> {
     }
     if let Some(endpoint) = &options.endpoint {
         loader = loader.endpoint_url(endpoint);
+    }
+    if let Some(credentials) = credentials {
+        loader = loader.credentials_provider(credentials);
     }
     let found = loader.load().await;
     let client = Builder::from(&found).region(region(options, &found)?);
