@@ -294,9 +294,12 @@ impl Pump {
             conn.busy_timeout(Duration::ZERO)?;
             space::give_back(conn, pages)?;
             conn.busy_timeout(BUSY_TIMEOUT)?;
-            // The file itself shrinks at the next checkpoint.
-            counters.checkpoint_due.store(true, Ordering::Relaxed);
-            Space::look(conn)
+            let after = Space::look(conn)?;
+            if after.pages < before.pages {
+                // The file itself shrinks at the next checkpoint.
+                counters.checkpoint_due.store(true, Ordering::Relaxed);
+            }
+            Ok(after)
         };
         match given() {
             Ok(now) => {
