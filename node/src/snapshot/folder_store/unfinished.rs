@@ -3,7 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -13,6 +16,8 @@ use tokio::{fs::File, io::AsyncWriteExt};
 use super::{FolderStore, UNFINISHED, store_error};
 use crate::snapshot::store::{ObjectName, PutMode, StoreError, Upload};
 
+/// Tells apart the processes that write to one folder. Their numbers do not: each container counts from 1.
+static PROCESS: LazyLock<u64> = LazyLock::new(rand::random);
 /// Tells apart the unfinished objects of one process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -24,7 +29,7 @@ impl Unfinished {
     /// A name that nobody else has.
     pub(super) fn within(folder: &Path) -> Unfinished {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Unfinished(folder.join(format!("{}-{number}", std::process::id())))
+        Unfinished(folder.join(format!("{:016x}-{number}", *PROCESS)))
     }
 
     pub(super) fn path(&self) -> &Path {
