@@ -158,11 +158,11 @@ impl S3Store {
                     .initiated()
                     .and_then(|at| at.to_millis().ok())
                     .and_then(|ms| u64::try_from(ms).ok());
+                let name = upload.key().and_then(|key| self.name(key));
                 if begun.is_some_and(|begun| begun < before_unix_ms)
-                    && let (Some(key), Some(id)) = (upload.key(), upload.upload_id())
-                    && self.name(key).is_some()
+                    && let (Some(name), Some(id)) = (name, upload.upload_id())
                 {
-                    old.push((key.to_owned(), id.to_owned()));
+                    old.push((name, id.to_owned()));
                 }
             }
             key_marker = page.next_key_marker().map(str::to_owned);
@@ -171,9 +171,10 @@ impl S3Store {
                 break;
             }
         }
-        for (key, id) in &old {
+        for (name, id) in &old {
+            let key = self.key(name.as_str());
             let request = client.abort_multipart_upload().bucket(self.bucket()).key(key).upload_id(id);
-            match self.call("abort the upload of", key).result(request.send()).await {
+            match self.call("abort the upload of", name.as_str()).result(request.send()).await {
                 // Aborted or completed meanwhile.
                 Ok(_) | Err(StoreError::NotFound { .. }) => {}
                 Err(err) => return Err(err),

@@ -71,7 +71,14 @@ impl Call<'_> {
             (None, None) => format!("HTTP status {status}"),
         };
         match (code.unwrap_or_default(), status) {
-            ("NoSuchKey" | "NoSuchUpload", _) => self.not_found(),
+            ("NoSuchKey", _) => self.not_found(),
+            // Somebody took it for one that nobody continues.
+            ("NoSuchUpload", _) if self.act == "write" => self.unavailable(StoreCause::Other, reason),
+            ("NoSuchUpload", _) => self.not_found(),
+            // It was replaced while it was read.
+            ("PreconditionFailed", _) | (_, 412) if self.act == "read" => {
+                self.unavailable(StoreCause::Other, reason)
+            }
             ("PreconditionFailed", _) | (_, 412) => self.already_exists(),
             ("NoSuchBucket", _) => self.refused(StoreCause::Bucket, reason),
             (
@@ -97,6 +104,10 @@ impl Call<'_> {
             )
             | (_, 429 | 503) => self.unavailable(StoreCause::Throttled, reason),
             ("RequestTimeout", _) => self.unavailable(StoreCause::Timeout, reason),
+            // Whatever answers to a list or a write like this is no store of objects.
+            (_, 404) if self.act.starts_with("list") || self.act == "write" => {
+                self.refused(StoreCause::Other, reason)
+            }
             (_, 404) => self.not_found(),
             (_, 403) => self.refused(StoreCause::Permission, reason),
             // Another writer was at the same object.
