@@ -23,6 +23,7 @@ use super::{
     looks::{Looks, PlannerNow},
     placement::{PlaceCommand, Placed, Placement},
     places::{Doings, PlaceAsk, PlacementNow},
+    sets::SetDesk,
 };
 use crate::{
     clock::Clock,
@@ -37,6 +38,7 @@ use crate::{
         sink::ApplySink,
         types::{MemberId, Reply},
     },
+    snapshot::set::SetManifest,
 };
 
 /// A verb for the leader of the meta group.
@@ -88,6 +90,8 @@ pub enum MetaCall {
     EditPolicy(PolicyEdit),
     /// A verb about which members carry which groups.
     Place(PlaceAsk),
+    /// Take snapshots of all groups that go together.
+    TakeSnapshotSet,
 }
 
 /// What a verb answers.
@@ -114,6 +118,8 @@ pub enum MetaAnswer {
     Placement(Box<PlacementNow>),
     /// New lock groups.
     GroupsAdded(Vec<GroupId>),
+    /// A snapshot set.
+    SnapshotSet(Box<SetManifest>),
 }
 
 /// The changes of the map as the leader of the meta group knows them.
@@ -138,6 +144,7 @@ pub struct MetaGroup {
     plans: Arc<Plans>,
     looks: Looks,
     doings: Doings,
+    sets: SetDesk,
 }
 
 /// What this member plans changes of the map with.
@@ -158,8 +165,14 @@ impl Plans {
 
 impl MetaGroup {
     /// The meta group of a member.
-    pub fn new(raft: RaftGroup, clock: Clock, plans: Plans) -> Self {
-        Self { raft, clock, plans: Arc::new(plans), looks: Looks::default(), doings: Doings::default() }
+    pub fn new(raft: RaftGroup, clock: Clock, plans: Plans, sets: SetDesk) -> Self {
+        let (looks, doings) = (Looks::default(), Doings::default());
+        Self { raft, clock, plans: Arc::new(plans), looks, doings, sets }
+    }
+
+    /// Where snapshot sets are asked for, and moves are held.
+    pub const fn sets(&self) -> &SetDesk {
+        &self.sets
     }
 
     /// The planner's last look.
@@ -243,6 +256,10 @@ impl MetaGroup {
                 Ok(MetaAnswer::Done)
             }
             MetaCall::Place(ask) => Box::pin(self.place_ask(ask)).await,
+            MetaCall::TakeSnapshotSet => {
+                self.confirm().await?;
+                Ok(MetaAnswer::SnapshotSet(Box::new(self.sets.take().await?)))
+            }
         }
     }
 
