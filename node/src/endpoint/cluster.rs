@@ -1,4 +1,4 @@
-//! The verbs that look at the cluster: members, groups, map, audit.
+//! The verbs that look at the cluster: members, groups, map, snapshots, audit.
 
 use std::future::Future;
 
@@ -8,7 +8,7 @@ use super::{
     Answer, ApiError, Endpoint,
     convert::About,
     types::{
-        AuditEntry,
+        AuditEntry, SnapshotView,
         cluster::{GroupView, MemberView, StatusView},
     },
 };
@@ -113,6 +113,45 @@ impl Endpoint {
     /// The partition map.
     pub async fn partitions(&self) -> Answer<PartitionMap> {
         Ok((*self.map().await?).clone())
+    }
+
+    /// Snapshots in the snapshot store, of all groups, oldest first.
+    pub async fn snapshots(&self) -> Answer<Vec<SnapshotView>> {
+        let listed = self.parts.snapshots.list_all().await.map_err(|error| {
+            ApiError::new(super::ErrorCode::Internal, format!("the snapshot store cannot be read: {error}"))
+        })?;
+        let mut found: Vec<SnapshotView> = listed.into_values().flatten().map(SnapshotView::from).collect();
+        found.sort_by(|a, b| (a.created_at_ms, a.group, &a.id).cmp(&(b.created_at_ms, b.group, &b.id)));
+        Ok(found)
+    }
+
+    /// Takes snapshots of one lock group or of all, and answers their manifests once they are durable.
+    pub async fn take_snapshot(&self, group: Option<GroupId>, actor: String) -> Answer<Vec<SnapshotView>> {
+        let groups: Vec<GroupId> = match group {
+            Some(group) if self.parts.router.all_groups().contains(&group) => vec![group],
+            Some(group) => {
+                return Err(ApiError::new(
+                    super::ErrorCode::NotFound,
+                    format!("there is no lock group {group}"),
+                ));
+            }
+            None => self.parts.router.all_groups(),
+        };
+        let target = group.map_or_else(|| "all groups".to_owned(), |group| format!("group {group}"));
+        let take = || async {
+            let asked = groups.iter().map(|group| self.take_in(*group));
+            futures::future::try_join_all(asked).await
+        };
+        self.audited("take_snapshot", &target, "", &actor, take).await
+    }
+
+    async fn take_in(&self, group: GroupId) -> Answer<SnapshotView> {
+        let about = About { group, name: None, session: None };
+        match self.parts.router.call(group, GroupCall::TakeSnapshot).await {
+            Ok(GroupAnswer::Snapshot(taken)) => Ok(*taken),
+            Ok(other) => Err(about.surprise(&other)),
+            Err(error) => Err(about.error(error)),
+        }
     }
 
     /// The newest lines of the audit log, oldest first. `limit` 1 to 1000.

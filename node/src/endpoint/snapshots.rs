@@ -1,12 +1,11 @@
-//! The verbs about snapshots in the snapshot store: list, take, look into, delete; and about sets of them.
+//! The verbs that look into snapshots and delete them, and those about sets of them.
 //!
 //! Reading them asks no group: any member that reaches the store can do it.
 
 use holdfast_partitioner::GroupId;
 
-use super::{Answer, ApiError, Endpoint, ErrorCode, convert::About, types::SnapshotView};
+use super::{Answer, ApiError, Endpoint, ErrorCode};
 use crate::{
-    group::call::{GroupAnswer, GroupCall},
     log::group_number::GroupNumber,
     meta::group::{MetaAnswer, MetaCall},
     snapshot::{
@@ -18,40 +17,6 @@ use crate::{
 };
 
 impl Endpoint {
-    /// Snapshots in the snapshot store, of all groups, oldest first.
-    pub async fn snapshots(&self) -> Answer<Vec<SnapshotView>> {
-        let listed = self.parts.snapshots.list_all().await?;
-        let mut found: Vec<SnapshotView> = listed.into_values().flatten().map(SnapshotView::from).collect();
-        found.sort_by(|a, b| (a.created_at_ms, a.group, &a.id).cmp(&(b.created_at_ms, b.group, &b.id)));
-        Ok(found)
-    }
-
-    /// Takes snapshots of one lock group or of all, and answers their manifests once they are durable.
-    pub async fn take_snapshot(&self, group: Option<GroupId>, actor: String) -> Answer<Vec<SnapshotView>> {
-        let groups: Vec<GroupId> = match group {
-            Some(group) if self.parts.router.all_groups().contains(&group) => vec![group],
-            Some(group) => {
-                return Err(ApiError::new(ErrorCode::NotFound, format!("there is no lock group {group}")));
-            }
-            None => self.parts.router.all_groups(),
-        };
-        let target = group.map_or_else(|| "all groups".to_owned(), |group| format!("group {group}"));
-        let take = || async {
-            let asked = groups.iter().map(|group| self.take_in(*group));
-            futures::future::try_join_all(asked).await
-        };
-        self.audited("take_snapshot", &target, "", &actor, take).await
-    }
-
-    async fn take_in(&self, group: GroupId) -> Answer<SnapshotView> {
-        let about = About { group, name: None, session: None };
-        match self.parts.router.call(group, GroupCall::TakeSnapshot).await {
-            Ok(GroupAnswer::Snapshot(taken)) => Ok(*taken),
-            Ok(other) => Err(about.surprise(&other)),
-            Err(error) => Err(about.error(error)),
-        }
-    }
-
     /// What is known of one snapshot without reading its data. The group is needed where several have one of that id.
     pub async fn show_snapshot(&self, group: Option<GroupId>, id: &SnapshotId) -> Answer<Examined> {
         let group = self.group_of_snapshot(group, id).await?;
@@ -120,6 +85,7 @@ impl From<CatalogError> for ApiError {
             CatalogError::Store(_)
             | CatalogError::Damaged { .. }
             | CatalogError::OtherSnapshot { .. }
+            | CatalogError::Pack { .. }
             | CatalogError::Manifest { .. } => ErrorCode::Internal,
         };
         Self::new(code, error.to_string())

@@ -252,12 +252,6 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// How many restores the group's numbers had been through: the high bits of the revision.
-    #[must_use]
-    pub fn incarnation(&self) -> u64 {
-        Revision(self.revision).incarnation()
-    }
-
     /// Order of snapshots of one group, oldest first. Revisions never go back, not even over a restore; clocks do.
     #[must_use]
     pub fn age_order(&self) -> (u64, u64, u64, &SnapshotId) {

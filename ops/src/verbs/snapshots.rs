@@ -138,9 +138,9 @@ async fn take_set(global: &Global) -> Result<(), Failure> {
 }
 
 async fn verify(global: &Global, source: &Source, id: &str, group: Option<u32>) -> Result<(), Failure> {
-    let id = id.parse().map_err(|e: holdfast_node::snapshot::manifest::InvalidSnapshotId| {
-        Failure::usage(e.to_string())
-    })?;
+    let id = id
+        .parse()
+        .map_err(|e: holdfast_node::snapshot::manifest::InvalidSnapshotId| Failure::usage(e.to_string()))?;
     let found = source.verify(&SnapshotArgs { id, group }).await?;
     output::print(global.output, &found, show::detail)?;
     let SnapshotDetail { fault, .. } = found;
@@ -148,9 +148,8 @@ async fn verify(global: &Global, source: &Source, id: &str, group: Option<u32>) 
 }
 
 async fn verify_set(global: &Global, source: &Source, id: &str) -> Result<(), Failure> {
-    let id: SetId = id.parse().map_err(|e: holdfast_node::snapshot::set::InvalidSetId| {
-        Failure::usage(e.to_string())
-    })?;
+    let id: SetId =
+        id.parse().map_err(|e: holdfast_node::snapshot::set::InvalidSetId| Failure::usage(e.to_string()))?;
     let found = source.verify_set(&id).await?;
     output::print(global.output, &found, show::verified_set)?;
     let SnapshotSetDetail { fault, .. } = found;

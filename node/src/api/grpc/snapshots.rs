@@ -74,7 +74,7 @@ impl From<Examined> for v1::SnapshotDetail {
             cluster: manifest.cluster.as_str().to_owned(),
             member: manifest.member,
             map_epoch: manifest.map_epoch,
-            incarnation: manifest.incarnation(),
+            incarnation: manifest.incarnation,
             snapshot: Some(SnapshotView::from(manifest).into()),
             whole,
             fault,

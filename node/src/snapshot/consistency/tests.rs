@@ -80,7 +80,8 @@ impl World {
     }
 
     fn begin(&mut self, choice: u8) {
-        let request = Request::Move { prefix: format!("p{}/", choice % 4), to: GROUPS[choice as usize / 4 % 3] };
+        let request =
+            Request::Move { prefix: format!("p{}/", choice % 4), to: GROUPS[choice as usize / 4 % 3] };
         let groups = Groups { usable: GROUPS.into(), ..Groups::default() };
         let registry = Registry::built_in();
         let given = Given { map: self.map(), groups: &groups, registry: &registry, names: &[] };
@@ -98,7 +99,8 @@ impl World {
                 if self.at(*from).shape.moving.is_none() {
                     self.at(*from).shape.moving = Some(number);
                 } else if self.at(*to).shape.moving.is_none() {
-                    let coming = self.at(*from).locks.iter().filter(|lock| range.contains(lock)).cloned().collect();
+                    let coming =
+                        self.at(*from).locks.iter().filter(|lock| range.contains(lock)).cloned().collect();
                     let destination = self.at(*to);
                     (destination.shape.moving, destination.coming) = (Some(number), coming);
                 } else if choice.is_multiple_of(3) {
@@ -163,8 +165,12 @@ impl Captured {
     fn assert_whole(&self) {
         let map = self.meta.as_ref().unwrap().map().unwrap();
         for lock in locks() {
-            let holders: Vec<GroupId> =
-                self.groups.iter().filter(|(_, group)| group.locks.contains(&lock)).map(|(id, _)| *id).collect();
+            let holders: Vec<GroupId> = self
+                .groups
+                .iter()
+                .filter(|(_, group)| group.locks.contains(&lock))
+                .map(|(id, _)| *id)
+                .collect();
             assert_eq!(holders, [map.locate(&lock)], "{lock}");
         }
     }

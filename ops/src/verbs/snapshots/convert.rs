@@ -1,7 +1,8 @@
 //! What a snapshot store says, in the words of a member's answers: so that both look the same.
 
 use holdfast_client::{
-    SnapshotContent, SnapshotDetail, SnapshotLocks, SnapshotMeta, SnapshotSet, SnapshotSetMember, SnapshotView,
+    SnapshotContent, SnapshotDetail, SnapshotLocks, SnapshotMeta, SnapshotSet, SnapshotSetMember,
+    SnapshotView,
 };
 use holdfast_node::snapshot::{
     inspect::{Checked, Content, Examined, LocksContent, MetaContent},

@@ -91,9 +91,7 @@ impl Source {
                 let found = client.admin().snapshot(which.id.as_str(), which.group).await;
                 found.map_err(|e| failed(&e))
             }
-            Source::Store(catalog) => {
-                Ok(convert::detail(inspect::described(found(catalog, which).await?)))
-            }
+            Source::Store(catalog) => Ok(convert::detail(inspect::described(found(catalog, which).await?))),
         }
     }
 
@@ -198,7 +196,9 @@ async fn the_cluster(
         Some(named) if clusters.contains(named) => Ok(named.clone()),
         Some(named) => {
             let all = if clusters.is_empty() { "none".to_owned() } else { list() };
-            Err(Failure::other(format!("{text} has no snapshots of the cluster {named}; it has those of: {all}")))
+            Err(Failure::other(format!(
+                "{text} has no snapshots of the cluster {named}; it has those of: {all}"
+            )))
         }
         None if clusters.len() > 1 => Err(Failure::usage(format!(
             "{text} has snapshots of several clusters; say which is meant with --from-cluster: {}",

@@ -153,7 +153,7 @@ impl From<Examined> for SnapshotAnswer {
             cluster: manifest.cluster.as_str().to_owned(),
             member: manifest.member,
             map_epoch: manifest.map_epoch,
-            incarnation: manifest.incarnation(),
+            incarnation: manifest.incarnation,
             snapshot: SnapshotView::from(manifest).into(),
             whole,
             fault,
