@@ -44,7 +44,7 @@ use crate::{
     meta::{
         MetaTable,
         group::{MapSink, MetaGroup, Plans},
-        sets::SetDesk,
+        sets::{SetDesk, SetsAsked},
     },
     metrics::{
         exporter::Metrics,
@@ -57,7 +57,6 @@ use crate::{
         timing::Timing,
         types::MemberId,
     },
-    sets::SetParts,
     snapshot::{
         actor::{Snapshotter, SnapshotterOptions},
         catalog::SnapshotCatalog,
@@ -185,14 +184,14 @@ impl Shared {
     }
 
     /// Starts the meta group.
-    pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<(MetaGroup, SetParts), StartError> {
+    pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<(MetaGroup, SetsAsked), StartError> {
         let (number, raft) =
             self.start_raft(GroupId::META, Machine::Meta { table: MetaTable::new(), sink }).await?;
         // The meta group's log is compacted as any other; its snapshots go to the store too.
         let snapshotter = self.start_snapshotter(number, &raft)?;
-        let (desk, asked) = SetDesk::new();
+        let (desk, asked) = SetDesk::new(snapshotter);
         let plans = Plans { strategies: self.strategies.clone(), config: self.config.clone() };
-        Ok((MetaGroup::new(raft, self.clock.clone(), plans, desk), SetParts { asked, snapshotter }))
+        Ok((MetaGroup::new(raft, self.clock.clone(), plans, desk), asked))
     }
 
     /// Starts one lock group with its actors.

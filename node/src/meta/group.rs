@@ -30,7 +30,7 @@ use crate::{
     config::MemberConfig,
     endpoint::{
         places::{PlacesTell, everywhere},
-        types::{AuditEntry, cluster::GroupView},
+        types::{AuditEntry, SnapshotView, cluster::GroupView},
     },
     group::{proposer::GroupError, read::group_view},
     raft::{
@@ -90,6 +90,8 @@ pub enum MetaCall {
     EditPolicy(PolicyEdit),
     /// A verb about which members carry which groups.
     Place(PlaceAsk),
+    /// Take a snapshot to the store.
+    TakeSnapshot,
     /// Take snapshots of all groups that go together.
     TakeSnapshotSet,
 }
@@ -118,6 +120,8 @@ pub enum MetaAnswer {
     Placement(Box<PlacementNow>),
     /// New lock groups.
     GroupsAdded(Vec<GroupId>),
+    /// A snapshot that is in the store.
+    Snapshot(Box<SnapshotView>),
     /// A snapshot set.
     SnapshotSet(Box<SetManifest>),
 }
@@ -256,6 +260,9 @@ impl MetaGroup {
                 Ok(MetaAnswer::Done)
             }
             MetaCall::Place(ask) => Box::pin(self.place_ask(ask)).await,
+            MetaCall::TakeSnapshot => {
+                Ok(MetaAnswer::Snapshot(Box::new(self.sets.take_snapshot().await?.into())))
+            }
             MetaCall::TakeSnapshotSet => {
                 self.confirm().await?;
                 Ok(MetaAnswer::SnapshotSet(Box::new(self.sets.take().await?)))

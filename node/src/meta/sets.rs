@@ -1,12 +1,20 @@
-//! Where snapshot sets are asked for at the meta group, and how moves are held meanwhile.
+//! Where snapshots of the meta group and sets of all groups are asked for, and how moves are held meanwhile.
 //!
 //! Knows neither how a set is taken nor how a range is moved; both ask here.
 
 use std::sync::Arc;
 
+use actix::Addr;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc, oneshot};
 
-use crate::{group::proposer::GroupError, snapshot::set::SetManifest};
+use crate::{
+    group::proposer::GroupError,
+    snapshot::{
+        actor::{Snapshotter, TakeSnapshot},
+        manifest::Manifest,
+        set::SetManifest,
+    },
+};
 
 /// Requests that may wait for the next set; all of them are answered by it. Beyond it they are refused.
 pub const WAITING_SETS: usize = 64;
@@ -17,19 +25,35 @@ pub type SetResult = Result<SetManifest, GroupError>;
 /// Who waits for a set.
 pub type SetRequest = oneshot::Sender<SetResult>;
 
+/// What is asked for, for whoever takes sets.
+pub type SetsAsked = mpsc::Receiver<SetRequest>;
+
 /// Asks for sets. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct SetDesk {
     ask: mpsc::Sender<SetRequest>,
     starts: Arc<Mutex<()>>,
+    snapshotter: Addr<Snapshotter>,
 }
 
 impl SetDesk {
-    /// A desk, and what is asked there.
+    /// A desk over the meta group's own snapshotter, and what is asked there.
     #[must_use]
-    pub fn new() -> (SetDesk, mpsc::Receiver<SetRequest>) {
+    pub fn new(snapshotter: Addr<Snapshotter>) -> (SetDesk, SetsAsked) {
         let (ask, asked) = mpsc::channel(WAITING_SETS);
-        (SetDesk { ask, starts: Arc::default() }, asked)
+        (SetDesk { ask, starts: Arc::default(), snapshotter }, asked)
+    }
+
+    /// Takes a snapshot of the meta group.
+    ///
+    /// # Errors
+    /// Where it was not taken; nothing of it can be used then.
+    pub async fn take_snapshot(&self) -> Result<Manifest, GroupError> {
+        match self.snapshotter.send(TakeSnapshot).await {
+            Ok(Ok(manifest)) => Ok(manifest),
+            Ok(Err(error)) => Err(GroupError::Fatal(format!("the snapshot was not taken: {error}"))),
+            Err(error) => Err(GroupError::Fatal(format!("the snapshotter has stopped: {error}"))),
+        }
     }
 
     /// Asks for a set that begins now or later.

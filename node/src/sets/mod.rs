@@ -10,13 +10,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use actix::Addr;
 use holdfast_locktable::ids::Term;
 use holdfast_partitioner::{GroupId, MapEpoch};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 use crate::{
     endpoint::router::Router,
@@ -27,11 +23,10 @@ use crate::{
     log::group_number::GroupNumber,
     meta::{
         group::MetaGroup,
-        sets::{SetRequest, SetResult, WAITING_SETS},
+        sets::{SetResult, SetsAsked, WAITING_SETS},
     },
     raft::types::MemberId,
     snapshot::{
-        actor::{Snapshotter, TakeSnapshot},
         catalog::{CatalogError, SnapshotCatalog},
         inspect::{Inspected, go_together, inspect},
         manifest::SnapshotId,
@@ -54,16 +49,7 @@ pub struct SetTaker {
     meta: MetaGroup,
     router: Router,
     catalog: SnapshotCatalog,
-    parts: SetParts,
-}
-
-/// What the meta group's start leaves for whoever takes sets.
-#[derive(Debug)]
-pub struct SetParts {
-    /// Who asks.
-    pub asked: mpsc::Receiver<SetRequest>,
-    /// The meta group's own snapshotter.
-    pub snapshotter: Addr<Snapshotter>,
+    asked: SetsAsked,
 }
 
 /// A try that came to nothing.
@@ -85,14 +71,14 @@ type Taken = Vec<(GroupId, SnapshotId)>;
 
 impl SetTaker {
     /// A taker for a member.
-    pub fn new(meta: MetaGroup, router: Router, catalog: SnapshotCatalog, parts: SetParts) -> Self {
-        Self { meta, router, catalog, parts }
+    pub fn new(meta: MetaGroup, router: Router, catalog: SnapshotCatalog, asked: SetsAsked) -> Self {
+        Self { meta, router, catalog, asked }
     }
 
     /// Takes sets as they are asked for, until the member stops. All that wait when one begins are answered by it.
     pub async fn run(mut self) {
         let mut waiting = Vec::new();
-        while self.parts.asked.recv_many(&mut waiting, WAITING_SETS).await > 0 {
+        while self.asked.recv_many(&mut waiting, WAITING_SETS).await > 0 {
             let taken = self.take().await;
             match &taken {
                 Ok(set) => tracing::info!(set = %set.set, map_epoch = set.map_epoch, "took a snapshot set"),
@@ -196,10 +182,8 @@ impl SetTaker {
     }
 
     async fn take_meta(&self) -> Result<(GroupId, SnapshotId), GroupError> {
-        let stopped = |why: String| conflict(format!("the snapshot of group 0 was not taken: {why}"));
-        let answer = self.parts.snapshotter.send(TakeSnapshot).await;
-        let manifest = answer.map_err(|error| stopped(error.to_string()))?;
-        Ok((GroupId::META, manifest.map_err(|error| stopped(error.to_string()))?.snapshot))
+        let failed = |error: GroupError| conflict(format!("the snapshot of group 0 was not taken: {error}"));
+        Ok((GroupId::META, self.meta.sets().take_snapshot().await.map_err(failed)?.snapshot))
     }
 
     async fn take_in(&self, group: GroupId) -> Result<(GroupId, SnapshotId), GroupError> {
