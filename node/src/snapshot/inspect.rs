@@ -368,3 +368,6 @@ impl From<&MetaTable> for MetaContent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
