@@ -187,6 +187,12 @@ pub enum Command {
     },
     /// A member has stopped using partitions that it was to give back.
     AckRevoked(AckRevoked),
+    /// A restored group may grant from here on: whoever held anything in the lost cluster knows by now (rule R20). Refused
+    /// (`Rejection::StaleTerm`) where the leader that has waited leads no more.
+    ResumeGrants {
+        /// The term of the leader that has waited.
+        term: Term,
+    },
 }
 
 impl Command {
@@ -217,6 +223,7 @@ impl Command {
             | Self::AttachTxn { .. }
             | Self::Checkpoint { .. }
             | Self::Compact { .. }
+            | Self::ResumeGrants { .. }
             | Self::Seal(_)
             | Self::Unseal { .. }
             | Self::Import(_)

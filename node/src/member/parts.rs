@@ -21,7 +21,7 @@ use super::{
 use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
-    config::MemberConfig,
+    config::{META_VOTERS, MemberConfig},
     endpoint::{
         self, Endpoint, MapWatch,
         health::Health,
@@ -64,9 +64,6 @@ use crate::{
     },
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
-
-/// Most voters of the meta group where there are more members than replicas: more would make every change of the map slower.
-const META_VOTERS: usize = 5;
 
 /// Where the partition map is put for everybody to see.
 pub(super) type MapTell = watch::Sender<Option<Arc<PartitionMap>>>;
