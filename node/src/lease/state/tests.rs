@@ -277,7 +277,7 @@ fn a_session_that_arrives_has_what_it_had_left_or_the_later_deadline() {
 fn grants_are_resumed_once_the_pause_is_over_and_again_where_that_was_not_committed() {
     let mut leases = Leases::promote(Term(1), Moment(0), [], []);
     leases.paused(10_000, Moment(0));
-    let mut resumes = |leases: &mut Leases, at| look(leases, at).contains(&Action::Resume);
+    let resumes = |leases: &mut Leases, at| look(leases, at).contains(&Action::Resume);
     assert!(!resumes(&mut leases, 9_999) && resumes(&mut leases, 10_000) && !resumes(&mut leases, 20_000));
     leases.resume_failed(Moment(20_000));
     assert_eq!(leases.next_look().min(Moment(20_000 + RETRY_MS)), leases.next_look());
