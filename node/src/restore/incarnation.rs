@@ -36,6 +36,18 @@ pub enum IncarnationError {
         /// What the store said.
         fault: StoreError,
     },
+    /// It cannot be noted which clusters were restored from each other.
+    #[error(
+        "it cannot be noted in the snapshot store that {cluster} comes from {origin}: {fault}; let this command write there, or give a number with --incarnation"
+    )]
+    Unnoted {
+        /// The new cluster.
+        cluster: ClusterId,
+        /// The first of all.
+        origin: ClusterId,
+        /// What the store said.
+        fault: StoreError,
+    },
     /// The number given may be in use.
     #[error("--incarnation {given} is too low: incarnation {seen} is in use; give a higher one")]
     TooLow {
@@ -85,16 +97,17 @@ pub async fn origin_of(
 /// Notes where a new cluster comes from, for restores of its own snapshots.
 ///
 /// # Errors
-/// [`IncarnationError::Unwritable`].
+/// [`IncarnationError::Unnoted`].
 pub async fn note_origin(
     store: &dyn SnapshotStore,
     cluster: &ClusterId,
     origin: &ClusterId,
 ) -> Result<(), IncarnationError> {
-    let unwritable = |fault| IncarnationError::Unwritable { number: 0, seen: 0, fault };
-    let object = origin_object(cluster).map_err(unwritable)?;
+    let unnoted =
+        |fault| IncarnationError::Unnoted { cluster: cluster.clone(), origin: origin.clone(), fault };
+    let object = origin_object(cluster).map_err(unnoted)?;
     let text = Bytes::copy_from_slice(origin.as_str().as_bytes());
-    store.put(&object, text, PutMode::CreateOnly).await.map_err(unwritable)
+    store.put(&object, text, PutMode::CreateOnly).await.map_err(unnoted)
 }
 
 /// Whether a cluster of this name has left anything in the store.

@@ -13,6 +13,7 @@
 pub mod choose;
 pub mod incarnation;
 pub mod rebuild;
+pub mod survivor;
 pub mod write;
 
 use std::sync::Arc;
@@ -117,14 +118,33 @@ pub async fn prepare(
         None => incarnation::claim(store.as_ref(), &origin, seen).await?,
     };
     let cluster = name(&wanted, lost, number)?;
-    if incarnation::is_taken(store.as_ref(), &cluster).await? {
-        return Err(RestoreError::ClusterTaken { cluster });
-    }
-    if wanted.incarnation.is_none() {
-        incarnation::note_origin(store.as_ref(), &cluster, &origin).await?;
-    }
+    note(store.as_ref(), &cluster, &origin, wanted.incarnation.is_none()).await?;
     let rebuilt = rebuild::rebuild(&chosen.found, &plan(&wanted, number, lost))?;
     Ok(Prepared { cluster, incarnation: number, members: wanted.members, rebuilt })
+}
+
+/// Notes in the store that there is this cluster now, and where it comes from. That may fail only where it is not `required`.
+///
+/// # Errors
+/// There was such a cluster before, or the store does not take it.
+pub async fn note(
+    store: &dyn SnapshotStore,
+    cluster: &ClusterId,
+    origin: &ClusterId,
+    required: bool,
+) -> Result<(), RestoreError> {
+    if incarnation::is_taken(store, cluster).await? {
+        return Err(RestoreError::ClusterTaken { cluster: cluster.clone() });
+    }
+    match incarnation::note_origin(store, cluster, origin).await {
+        Err(error) if required => Err(error.into()),
+        // An incarnation is given because the store cannot be written.
+        Err(error) => {
+            tracing::warn!(%error, "restores of the new cluster's snapshots must be given an incarnation, too");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Makes the new cluster from what one member has. The operator answers for the incarnation.

@@ -1,7 +1,9 @@
 //! `holdfast snapshots`: what could be restored, whether it is whole, and what goes together.
 
 mod convert;
+mod drill;
 mod progress;
+mod restore;
 mod show;
 mod source;
 
@@ -30,7 +32,7 @@ Examples:
   holdfast snapshots verify set-01796094000000-e3-m1
   holdfast snapshots verify 01796094000000-0000000000000042-m1 --store s3://backups/prod";
 
-/// List, take, verify and delete snapshots
+/// List, take, verify and delete snapshots, and restore from them
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct SnapshotsArgs {
@@ -87,6 +89,8 @@ enum Verb {
         #[command(flatten)]
         store: StoreArgs,
     },
+    Restore(restore::RestoreArgs),
+    Drill(drill::DrillArgs),
 }
 
 /// Asks, shows.
@@ -116,6 +120,8 @@ pub(crate) fn run(global: &Global, args: SnapshotsArgs) -> Ended {
                 }
             }
             Verb::Delete { which, yes, store } => delete(global, &which, yes, &store).await?,
+            Verb::Restore(args) => return restore::run(global, &args).await,
+            Verb::Drill(args) => return drill::run(global, &args).await,
         }
         Ok(failure::OK)
     })

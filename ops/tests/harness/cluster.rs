@@ -72,6 +72,23 @@ impl Cluster {
         panic!("no free block of ports");
     }
 
+    /// A cluster that goes on in the folder `cluster` below this one, on this block of ports.
+    pub(crate) fn resume(options: Options, base: u16, folder: TempDir) -> Self {
+        let mut cluster = Self { options, base, folder, dev: None, starts: 0 };
+        cluster.start_again();
+        cluster
+    }
+
+    /// First port of its block.
+    pub(crate) fn base(&self) -> u16 {
+        self.base
+    }
+
+    /// The folder of its members.
+    pub(crate) fn members_folder(&self) -> PathBuf {
+        self.folder.path().join("cluster")
+    }
+
     /// Starts it again after [`Cluster::stop`], with the same folder and ports.
     pub(crate) fn start_again(&mut self) {
         if let Err(error) = self.begin() {
