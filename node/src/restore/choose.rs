@@ -9,10 +9,7 @@ use bytes::Bytes;
 use holdfast_locktable::table::LockTable;
 use holdfast_partitioner::GroupId;
 
-use super::{
-    incarnation_of,
-    rebuild::{At, Found},
-};
+use super::rebuild::{At, Found};
 use crate::{
     log::{group_number::GroupNumber, identity::ClusterId},
     meta::MetaTable,
@@ -133,7 +130,7 @@ pub async fn choose(
 ) -> Result<Chosen, ChooseError> {
     let catalog = SnapshotCatalog::new(Arc::clone(store), cluster.clone());
     let all = catalog.list_all().await?;
-    let highest = all.values().flatten().map(|manifest| incarnation_of(manifest.revision)).max();
+    let highest = all.values().flatten().map(|manifest| manifest.incarnation).max();
     let latest_ms = match which {
         Which::Newest => u64::MAX,
         Which::UpTo(snapshot) => {

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use holdfast_locktable::ids::Revision;
 
 use crate::{
-    log::identity::ClusterId,
-    snapshot::store::{ObjectName, PutMode, SnapshotStore, StoreError},
+    log::identity::{ClusterId, InvalidClusterId},
+    snapshot::store::{ObjectName, PutMode, SnapshotStore, StoreCause, StoreError},
 };
 
 /// How often a number is tried that somebody else was faster to take.
@@ -83,9 +83,14 @@ pub async fn origin_of(
     match store.get(&origin_object(cluster).map_err(IncarnationError::Unreadable)?).await {
         Ok(text) => {
             let text = String::from_utf8_lossy(&text).trim().to_owned();
-            text.parse().map_err(|error: crate::log::identity::InvalidClusterId| {
+            text.parse().map_err(|error: InvalidClusterId| {
                 let name = format!("the origin of cluster {cluster}");
-                let refused = StoreError::Refused { act: "read", name, reason: error.to_string() };
+                let refused = StoreError::Refused {
+                    act: "read",
+                    name,
+                    cause: StoreCause::Damage,
+                    reason: error.to_string(),
+                };
                 IncarnationError::Unreadable(refused)
             })
         }

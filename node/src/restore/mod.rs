@@ -18,8 +18,6 @@ pub mod write;
 
 use std::sync::Arc;
 
-use holdfast_locktable::ids::Revision;
-
 use self::{
     choose::{ChooseError, Chosen},
     incarnation::IncarnationError,
@@ -113,6 +111,7 @@ pub async fn prepare(
     // Whether the states fit together is known before a number is used up.
     let trial = incarnation::next_above(store.as_ref(), &origin, seen).await?;
     rebuild::rebuild(&chosen.found, &plan(&wanted, trial, lost))?;
+    name(&wanted, lost, trial)?;
     let number = match wanted.incarnation {
         Some(given) => incarnation::check_given(store.as_ref(), &origin, seen, given).await?,
         None => incarnation::claim(store.as_ref(), &origin, seen).await?,
@@ -182,7 +181,5 @@ fn name(wanted: &Wanted, lost: &ClusterId, incarnation: u64) -> Result<ClusterId
     if cluster == *lost { Err(RestoreError::SameCluster { cluster }) } else { Ok(cluster) }
 }
 
-/// The incarnation that a revision belongs to.
-pub(crate) fn incarnation_of(revision: u64) -> u64 {
-    Revision(revision).incarnation()
-}
+#[cfg(test)]
+mod tests;

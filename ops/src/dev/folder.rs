@@ -245,6 +245,16 @@ mod tests {
     }
 
     #[test]
+    fn a_restored_folder_keeps_the_name_of_its_cluster() {
+        let dir = TempDir::new().unwrap();
+        leave_marker(dir.path(), 3, 4, 3, "dev-r1").unwrap();
+        let folder = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap();
+        let block = Block::new(7600, 3).unwrap();
+        let text = fs::read_to_string(folder.write_config(&block, 1).unwrap()).unwrap();
+        assert!(text.contains("cluster = \"dev-r1\""), "{text}");
+    }
+
+    #[test]
     fn a_folder_with_other_things_is_left_alone() {
         let dir = TempDir::new().unwrap();
         fs::write(dir.path().join("thesis.txt"), "x").unwrap();
