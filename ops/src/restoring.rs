@@ -130,7 +130,10 @@ impl NewCluster {
         let common = MemberConfig {
             members: (1..=members).map(|number| entry(&block, number)).collect(),
             groups: GroupsConfig { replicas, ..GroupsConfig::default() },
-            snapshots: SnapshotsConfig { dir: Some(to.join("snapshots")), ..SnapshotsConfig::default() },
+            snapshots: SnapshotsConfig {
+                store: Some(to.join("snapshots").display().to_string()),
+                ..SnapshotsConfig::default()
+            },
             ..MemberConfig::default()
         };
         Ok(Ground { to, common, block: Some(block) })

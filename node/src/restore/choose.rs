@@ -14,8 +14,9 @@ use crate::{
     log::{group_number::GroupNumber, identity::ClusterId},
     meta::MetaTable,
     snapshot::{
-        catalog::{CatalogError, SnapshotCatalog},
+        catalog::{CatalogError, SnapshotCatalog, locate},
         manifest::{Manifest, SnapshotId},
+        set::SetId,
         store::{SnapshotStore, StoreError},
     },
 };
@@ -25,6 +26,10 @@ use crate::{
 pub enum Which {
     /// The newest whole snapshot of each group.
     Newest,
+    /// The newest snapshot set.
+    NewestSet,
+    /// This snapshot set.
+    Set(SetId),
     /// This snapshot of one group, and of each other group the newest whole one that was taken no later.
     UpTo(SnapshotId),
 }
@@ -76,6 +81,14 @@ pub enum ChooseError {
         /// The one asked for.
         snapshot: SnapshotId,
     },
+    /// There is no set at all.
+    #[error(
+        "there is no snapshot set of cluster {cluster}; restore `newest`, the newest snapshot of each group"
+    )]
+    NoSet {
+        /// The cluster.
+        cluster: ClusterId,
+    },
     /// A group has none that is whole.
     #[error(
         "group {group} has no snapshot that can be used{}; restore an older set, or take new snapshots",
@@ -101,14 +114,7 @@ pub async fn cluster_in(
     store: &dyn SnapshotStore,
     wanted: Option<&ClusterId>,
 ) -> Result<ClusterId, ChooseError> {
-    let objects = store.list("cluster/").await?;
-    let mut found: Vec<ClusterId> = Vec::new();
-    for object in &objects {
-        let mut segments = object.name.as_str().split('/').skip(1);
-        let (name, kind) = (segments.next(), segments.next());
-        let cluster = name.filter(|_| kind == Some("group")).and_then(|name| name.parse().ok());
-        found.extend(cluster.filter(|cluster| !found.contains(cluster)));
-    }
+    let found: Vec<ClusterId> = locate::clusters(store).await?.into_iter().collect();
     let names = || found.iter().map(ToString::to_string).collect();
     match (wanted, found.as_slice()) {
         (_, []) => Err(ChooseError::Empty),
@@ -129,10 +135,14 @@ pub async fn choose(
     which: &Which,
 ) -> Result<Chosen, ChooseError> {
     let catalog = SnapshotCatalog::new(Arc::clone(store), cluster.clone());
-    let all = catalog.list_all().await?;
+    let mut all = catalog.list_all().await?;
     let highest = all.values().flatten().map(|manifest| manifest.incarnation).max();
     let latest_ms = match which {
         Which::Newest => u64::MAX,
+        Which::NewestSet | Which::Set(_) => {
+            all = of_set(&catalog, cluster, which).await?;
+            u64::MAX
+        }
         Which::UpTo(snapshot) => {
             let named = all.values().flatten().find(|manifest| manifest.snapshot == *snapshot);
             let unknown = || ChooseError::Unknown { snapshot: snapshot.clone() };
@@ -162,6 +172,26 @@ pub async fn choose(
     let highest_incarnation = highest.unwrap_or(0);
     let found = Found { meta, groups };
     Ok(Chosen { cluster: cluster.clone(), found, manifests, passed_over, highest_incarnation })
+}
+
+/// The snapshots of a set, one of each group.
+async fn of_set(
+    catalog: &SnapshotCatalog,
+    cluster: &ClusterId,
+    which: &Which,
+) -> Result<BTreeMap<GroupNumber, Vec<Manifest>>, ChooseError> {
+    let set = match which {
+        Which::Set(set) => catalog.find_set(set).await?,
+        Which::Newest | Which::NewestSet | Which::UpTo(_) => {
+            let none = || ChooseError::NoSet { cluster: cluster.clone() };
+            catalog.sets().await?.pop().ok_or_else(none)?
+        }
+    };
+    let mut snapshots = BTreeMap::new();
+    for member in &set.snapshots {
+        snapshots.insert(member.group, vec![catalog.manifest_in(&set, member).await?]);
+    }
+    Ok(snapshots)
 }
 
 enum State {

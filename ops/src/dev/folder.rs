@@ -250,7 +250,7 @@ mod tests {
         leave_marker(dir.path(), 3, 4, 3, "dev-r1").unwrap();
         let folder = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap();
         let block = Block::new(7600, 3).unwrap();
-        let text = fs::read_to_string(folder.write_config(&block, 1).unwrap()).unwrap();
+        let text = fs::read_to_string(folder.write_config(&block, 1, None).unwrap()).unwrap();
         assert!(text.contains("cluster = \"dev-r1\""), "{text}");
     }
 

@@ -28,7 +28,7 @@ enum Verb {
     Drain(Which),
     /// Allow a drained member to carry groups again
     Undrain(Which),
-    Recover(recover::RecoverArgs),
+    Recover(Box<recover::RecoverArgs>),
 }
 
 /// Which member, and why.

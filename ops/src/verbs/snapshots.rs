@@ -89,7 +89,7 @@ enum Verb {
         #[command(flatten)]
         store: StoreArgs,
     },
-    Restore(restore::RestoreArgs),
+    Restore(Box<restore::RestoreArgs>),
     Drill(drill::DrillArgs),
 }
 

@@ -71,6 +71,26 @@ async fn a_named_snapshot_takes_the_others_that_are_no_younger() {
 }
 
 #[tokio::test]
+async fn a_set_is_restored_as_it_was_put_together() {
+    let store = empty();
+    let newest_set = Which::NewestSet;
+    let none = choose(&store, &cluster("prod"), &newest_set).await.unwrap_err();
+    assert!(matches!(none, ChooseError::NoSet { .. }), "{none}");
+    put(&store, "prod", 0, 1, state(0)).await;
+    put(&store, "prod", 1, 1, state(1)).await;
+    let catalog = SnapshotCatalog::new(Arc::clone(&store), cluster("prod"));
+    let members: Vec<Manifest> = catalog.list_all().await.unwrap().into_values().flatten().collect();
+    let set = SetManifest::of(&cluster("prod"), 1, &members, 1, 5_000);
+    catalog.write_set(&set).await.unwrap();
+    put(&store, "prod", 1, 2, state(1)).await;
+    for which in [newest_set, Which::Set(set.set.clone())] {
+        let chosen = choose(&store, &cluster("prod"), &which).await.unwrap();
+        assert_eq!(chosen.found.groups[&GroupId(1)].index, 1);
+        assert_eq!(chosen.highest_incarnation, 2);
+    }
+}
+
+#[tokio::test]
 async fn a_damaged_one_is_passed_over_and_said() {
     let store = empty();
     put(&store, "prod", 0, 1, state(0)).await;

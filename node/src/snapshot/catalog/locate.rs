@@ -40,14 +40,19 @@ pub enum RemoveError {
     },
 }
 
-/// The clusters that a store has objects of, by name.
+/// The clusters that a store has snapshots of, by name. Other objects of a cluster do not count: of a restored one it is
+/// noted where it comes from before it takes any.
 ///
 /// # Errors
 /// As the store.
 pub async fn clusters(store: &dyn SnapshotStore) -> Result<BTreeSet<ClusterId>, StoreError> {
     let objects = store.list("cluster/").await?;
-    let ids = objects.iter().filter_map(|info| info.name.as_str().split('/').nth(1)?.parse().ok());
-    Ok(ids.collect())
+    let with_snapshots = objects.iter().filter_map(|info| {
+        let mut segments = info.name.as_str().split('/').skip(1);
+        let (name, kind) = (segments.next()?, segments.next()?);
+        if kind == "group" { name.parse().ok() } else { None }
+    });
+    Ok(with_snapshots.collect())
 }
 
 impl SnapshotCatalog {

@@ -1,17 +1,18 @@
 //! `holdfast members recover --force`: a new cluster from what one survivor has, where the majority is lost for good.
 
-use std::path::{Path, PathBuf};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use holdfast_locktable::ids::Revision;
 use holdfast_node::{
-    config::MemberConfig,
+    config::{MemberConfig, StorePlace},
     log::identity::{ClusterId, InvalidClusterId, LogIdentity},
+    member::ground::snapshot_store,
     restore::{
         self, Prepared, incarnation,
         survivor::{self, Survivor},
     },
-    snapshot::folder_store::FolderStore,
+    snapshot::store::SnapshotStore,
 };
 
 use crate::{
@@ -86,13 +87,13 @@ async fn recovered(
 ) -> Result<Report, Failure> {
     let failed = |error: &dyn std::error::Error| Failure::other(error.to_string());
     let (ground, given) = (args.new.ground()?, args.new.incarnation);
-    let register = Register::open(&config.snapshot_dir(), lost).await?;
+    let register = Register::open(config, lost).await?;
     let number = register.number(given, survivor.found.highest_incarnation()).await?;
     let wanted = args.new.wanted(&ground);
     let prepared = restore::prepare_without_store(lost, &survivor.found, number, wanted);
     let prepared = prepared.map_err(|e| failed(&e))?;
     if let Some((store, origin)) = &register.at {
-        let noted = restore::note(store, &prepared.cluster, origin, given.is_none()).await;
+        let noted = restore::note(store.as_ref(), &prepared.cluster, origin, given.is_none()).await;
         noted.map_err(|e| failed(&e))?;
     }
     let members = ground.write(&prepared).await?;
@@ -110,21 +111,24 @@ async fn recovered(
 
 /// Where incarnations are claimed: the snapshot store of the lost cluster, if it is there.
 struct Register {
-    folder: PathBuf,
+    shown: String,
     /// The store, and the first of the clusters that were restored from each other.
-    at: Option<(FolderStore, ClusterId)>,
+    at: Option<(Arc<dyn SnapshotStore>, ClusterId)>,
 }
 
 impl Register {
-    async fn open(folder: &Path, lost: &ClusterId) -> Result<Self, Failure> {
+    async fn open(config: &MemberConfig, lost: &ClusterId) -> Result<Self, Failure> {
         let failed = |error: &dyn std::error::Error| Failure::other(error.to_string());
-        let mut at = None;
-        if folder.is_dir() {
-            let store = FolderStore::open(folder).map_err(|e| failed(&e))?;
-            let origin = incarnation::origin_of(&store, lost).await.map_err(|e| failed(&e))?;
-            at = Some((store, origin));
+        // Opening a folder makes it.
+        if let StorePlace::Folder(folder) = config.snapshot_place().map_err(Failure::other)?
+            && !folder.is_dir()
+        {
+            return Ok(Self { shown: folder.display().to_string(), at: None });
         }
-        Ok(Self { folder: folder.to_owned(), at })
+        let store = snapshot_store(config).map_err(|e| failed(&e))?;
+        let origin = incarnation::origin_of(store.as_ref(), lost).await.map_err(|e| failed(&e))?;
+        let shown = config.snapshots.store.clone().unwrap_or_default();
+        Ok(Self { shown, at: Some((store, origin)) })
     }
 
     /// The next number, or the one that was given, if it is above all that can be seen.
@@ -132,10 +136,10 @@ impl Register {
         let failed = |error: &dyn std::error::Error| Failure::other(error.to_string());
         match (&self.at, given) {
             (Some((store, origin)), Some(given)) => {
-                incarnation::check_given(store, origin, seen, given).await.map_err(|e| failed(&e))
+                incarnation::check_given(store.as_ref(), origin, seen, given).await.map_err(|e| failed(&e))
             }
             (Some((store, origin)), None) => {
-                incarnation::claim(store, origin, seen).await.map_err(|e| failed(&e))
+                incarnation::claim(store.as_ref(), origin, seen).await.map_err(|e| failed(&e))
             }
             (None, Some(given)) if given > seen => Ok(given),
             (None, Some(given)) => Err(Failure::usage(format!(
@@ -145,7 +149,7 @@ impl Register {
                 "the snapshot store {} is not there, so nobody knows which incarnations are in use, and none is guessed; bring \
                  it back, or give a number with --incarnation that is above that of every cluster that was ever restored from \
                  this one (above {seen} at least)",
-                self.folder.display()
+                self.shown
             ))),
         }
     }

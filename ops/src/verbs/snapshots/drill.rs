@@ -4,7 +4,7 @@
 //! removed again. Nothing is written to the store, and the live cluster is only asked for its revisions.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -24,7 +24,7 @@ use holdfast_node::{
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::restore::open;
+use super::source::opened;
 use crate::{
     cli::Global,
     cluster,
@@ -49,9 +49,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct DrillArgs {
-    /// The snapshot store: a folder
-    #[arg(long, value_name = "FOLDER")]
-    store: PathBuf,
+    /// The snapshot store: a folder, or s3://bucket/prefix
+    #[arg(long, value_name = "FOLDER|s3://…")]
+    store: String,
     /// The cluster whose snapshots are restored, where the store has those of several
     #[arg(long, value_name = "NAME")]
     from_cluster: Option<ClusterId>,
@@ -111,27 +111,25 @@ impl Steps {
 }
 
 /// Restores, tries, removes.
-pub(crate) fn run(global: &Global, args: &DrillArgs) -> Ended {
-    cluster::block_on(async {
-        let drilled = drill(global, args).await?;
-        for passed_over in &drilled.passed_over {
-            say::line(&format!("passed over a snapshot that is not whole: {passed_over}"));
-        }
-        output::print(global.output, &drilled, text)?;
-        if drilled.ok {
-            return Ok(failure::OK);
-        }
-        Err(Failure::other(format!(
-            "the restored cluster gave the token {}, and {} was handed out before: do not restore these snapshots",
-            drilled.lowest_token, drilled.highest_before
-        )))
-    })
+pub(super) async fn run(global: &Global, args: &DrillArgs) -> Ended {
+    let drilled = drill(global, args).await?;
+    for passed_over in &drilled.passed_over {
+        say::line(&format!("passed over a snapshot that is not whole: {passed_over}"));
+    }
+    output::print(global.output, &drilled, text)?;
+    if drilled.ok {
+        return Ok(failure::OK);
+    }
+    Err(Failure::other(format!(
+        "the restored cluster gave the token {}, and {} was handed out before: do not restore these snapshots",
+        drilled.lowest_token, drilled.highest_before
+    )))
 }
 
 async fn drill(global: &Global, args: &DrillArgs) -> Result<Drilled, Failure> {
     let mut steps = Steps::new();
     let failed = |error: &dyn std::error::Error| Failure::other(error.to_string());
-    let store = open(&args.store)?;
+    let store = opened(&args.store)?;
     let lost =
         choose::cluster_in(store.as_ref(), args.from_cluster.as_ref()).await.map_err(|e| failed(&e))?;
     let chosen = choose::choose(&store, &lost, &Which::Newest).await.map_err(|e| failed(&e))?;

@@ -1,7 +1,5 @@
 //! `holdfast snapshots restore`: data folders for a new cluster, from the snapshots of a lost one.
 
-use std::{path::PathBuf, sync::Arc};
-
 use clap::Args;
 use holdfast_locktable::ids::Revision;
 use holdfast_node::{
@@ -10,12 +8,15 @@ use holdfast_node::{
         self,
         choose::{self, Chosen, Which},
     },
-    snapshot::{folder_store::FolderStore, store::SnapshotStore},
+    snapshot::{
+        manifest::{InvalidSnapshotId, Manifest},
+        set::{InvalidSetId, SetId},
+    },
 };
 
+use super::source::opened;
 use crate::{
     cli::Global,
-    cluster,
     failure::{self, Ended, Failure},
     output,
     restoring::{GroupLine, NewCluster, Report},
@@ -36,12 +37,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct RestoreArgs {
-    /// `newest`, or the id of a snapshot: then of the other groups the newest that is no younger
-    #[arg(value_name = "ID|newest", default_value = "newest")]
+    /// `newest`: the newest snapshot of each group; `newest-set`; the id of a set; or the id of a snapshot: then of the other
+    /// groups the newest that is no younger
+    #[arg(value_name = "ID|newest|newest-set", default_value = "newest")]
     which: String,
-    /// The snapshot store: a folder
-    #[arg(long, value_name = "FOLDER")]
-    store: PathBuf,
+    /// The snapshot store: a folder, or s3://bucket/prefix
+    #[arg(long, value_name = "FOLDER|s3://…")]
+    store: String,
     /// The cluster whose snapshots are restored, where the store has those of several
     #[arg(long, value_name = "NAME")]
     from_cluster: Option<ClusterId>,
@@ -50,27 +52,31 @@ pub(crate) struct RestoreArgs {
 }
 
 /// Restores, and says what came of it.
-pub(crate) fn run(global: &Global, args: &RestoreArgs) -> Ended {
-    cluster::block_on(async {
-        let report = restored(args).await?;
-        for passed_over in &report.passed_over {
-            say::line(&format!("passed over a snapshot that is not whole: {passed_over}"));
+pub(super) async fn run(global: &Global, args: &RestoreArgs) -> Ended {
+    let report = restored(args).await?;
+    for passed_over in &report.passed_over {
+        say::line(&format!("passed over a snapshot that is not whole: {passed_over}"));
+    }
+    output::print(global.output, &report, Report::text)?;
+    Ok(failure::OK)
+}
+
+/// What the words on the command line mean.
+fn which(text: &str) -> Result<Which, Failure> {
+    Ok(match text {
+        "newest" => Which::Newest,
+        "newest-set" => Which::NewestSet,
+        id if SetId::is_meant_by(id) => {
+            Which::Set(id.parse().map_err(|e: InvalidSetId| Failure::usage(e.to_string()))?)
         }
-        output::print(global.output, &report, Report::text)?;
-        Ok(failure::OK)
+        id => Which::UpTo(id.parse().map_err(|e: InvalidSnapshotId| Failure::usage(e.to_string()))?),
     })
 }
 
 async fn restored(args: &RestoreArgs) -> Result<Report, Failure> {
-    let which =
-        match args.which.as_str() {
-            "newest" => Which::Newest,
-            id => Which::UpTo(id.parse().map_err(
-                |e: holdfast_node::snapshot::manifest::InvalidSnapshotId| Failure::usage(e.to_string()),
-            )?),
-        };
+    let which = which(&args.which)?;
     let ground = args.new.ground()?;
-    let store = open(&args.store)?;
+    let store = opened(&args.store)?;
     let failed = |error: &dyn std::error::Error| Failure::other(error.to_string());
     let lost =
         choose::cluster_in(store.as_ref(), args.from_cluster.as_ref()).await.map_err(|e| failed(&e))?;
@@ -91,20 +97,11 @@ async fn restored(args: &RestoreArgs) -> Result<Report, Failure> {
 }
 
 fn lines(chosen: &Chosen) -> Vec<GroupLine> {
-    let line = |manifest: &holdfast_node::snapshot::manifest::Manifest| GroupLine {
+    let line = |manifest: &Manifest| GroupLine {
         group: manifest.group.get(),
         from: manifest.snapshot.to_string(),
         log_index: manifest.log_index,
         revision: manifest.revision,
     };
     chosen.manifests.values().map(line).collect()
-}
-
-/// The store, which must be there: opening one makes its folder.
-pub(super) fn open(folder: &std::path::Path) -> Result<Arc<dyn SnapshotStore>, Failure> {
-    if !folder.is_dir() {
-        return Err(Failure::other(format!("there is no snapshot store {}", folder.display())));
-    }
-    let store = FolderStore::open(folder).map_err(|error| Failure::other(error.to_string()))?;
-    Ok(Arc::new(store))
 }

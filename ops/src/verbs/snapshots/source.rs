@@ -172,7 +172,7 @@ async fn found(catalog: &SnapshotCatalog, which: &SnapshotArgs) -> Result<Manife
 }
 
 /// Opens the store. A folder must be there: opening one would make it.
-fn opened(text: &str) -> Result<Arc<dyn SnapshotStore>, Failure> {
+pub(super) fn opened(text: &str) -> Result<Arc<dyn SnapshotStore>, Failure> {
     let snapshots = SnapshotsConfig { store: Some(text.to_owned()), ..SnapshotsConfig::default() };
     let config = MemberConfig { snapshots, ..MemberConfig::default() };
     let place = config.snapshot_place().map_err(|why| Failure::usage(format!("--store: {why}")))?;
