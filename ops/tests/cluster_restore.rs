@@ -14,7 +14,6 @@ use std::{
 };
 
 use harness::{Answer, Cluster, Options, eventually, holdfast, parts, post};
-use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -33,7 +32,7 @@ fn hold_all(cluster: &Cluster, ttl_ms: u64) -> (String, BTreeMap<&'static str, u
 }
 
 fn acquire(cluster: &Cluster, session: &str, name: &str) -> Answer {
-    let body = json!({ "name": name, "session": session, "wait_ms": 0 });
+    let body = json!({ "name": name, "session": session, "wait_ms": 5_000 });
     post(&format!("{}/v1/locks/acquire", cluster.http(1)), &body)
 }
 
@@ -63,7 +62,7 @@ fn a_restored_cluster_goes_on_above_every_token() {
     close(&lost, &first);
     let (second, highest) = hold_all(&lost, 5_000);
     let base = lost.base();
-    lost.stop(Signal::SIGKILL);
+    lost.lose();
 
     let folder = TempDir::with_prefix("holdfast-restored-").unwrap();
     let store = lost.members_folder().join("snapshots");

@@ -5,7 +5,6 @@
 mod harness;
 
 use harness::{Cluster, Options, parts, runbook};
-use nix::sys::signal::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -22,7 +21,7 @@ fn lost() -> (Cluster, u64) {
     let (code, _, err) = parts(&cluster.holdfast(["snapshots", "take"]).output().unwrap());
     assert_eq!(code, 0, "{err}");
     let token = acquire("after");
-    cluster.stop(Signal::SIGKILL);
+    cluster.lose();
     (cluster, token)
 }
 

@@ -72,6 +72,16 @@ impl Cluster {
         panic!("no free block of ports");
     }
 
+    /// Kills everything at once, and waits until it is gone: ports and folders are free.
+    #[track_caller]
+    pub(crate) fn lose(&mut self) {
+        let members = self.member_pids();
+        self.stop(Signal::SIGKILL);
+        eventually("all members are gone", STOP_WITHIN, || {
+            members.values().all(|pid| !super::is_alive(*pid)).then_some(())
+        });
+    }
+
     /// A cluster that goes on in the folder `cluster` below this one, on this block of ports.
     pub(crate) fn resume(options: Options, base: u16, folder: TempDir) -> Self {
         let mut cluster = Self { options, base, folder, dev: None, starts: 0 };
