@@ -189,10 +189,7 @@ pub enum Command {
     AckRevoked(AckRevoked),
     /// A restored group may grant from here on: whoever held anything in the lost cluster knows by now (rule R20). Refused
     /// (`Rejection::StaleTerm`) where the leader that has waited leads no more.
-    ResumeGrants {
-        /// The term of the leader that has waited.
-        term: Term,
-    },
+    ResumeGrants(Term),
 }
 
 impl Command {
@@ -223,7 +220,7 @@ impl Command {
             | Self::AttachTxn { .. }
             | Self::Checkpoint { .. }
             | Self::Compact { .. }
-            | Self::ResumeGrants { .. }
+            | Self::ResumeGrants(_)
             | Self::Seal(_)
             | Self::Unseal { .. }
             | Self::Import(_)

@@ -156,7 +156,7 @@ impl LockTable {
                 commands::drain_claim::apply(self, changes, name, *session)
             }
             Command::AckRevoked(ack) => commands::ack_revoked::apply(self, changes, ack),
-            Command::ResumeGrants { term } => commands::resume_grants::apply(self, changes, *term),
+            Command::ResumeGrants(term) => commands::resume_grants::apply(self, changes, *term),
         }
     }
 

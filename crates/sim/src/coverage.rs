@@ -145,6 +145,6 @@ fn kind(command: &Command) -> &'static str {
         Command::LeaveClaim { .. } => "leave-claim",
         Command::DrainClaim { .. } => "drain-claim",
         Command::AckRevoked(_) => "ack-revoked",
-        Command::ResumeGrants { .. } => "resume-grants",
+        Command::ResumeGrants(_) => "resume-grants",
     }
 }

@@ -206,7 +206,7 @@ impl LeaseManager {
     }
 
     fn resume(&self, term: Term, ctx: &mut Context<Self>) {
-        let done = propose_bookkeeping(self.proposer.clone(), Command::ResumeGrants { term });
+        let done = propose_bookkeeping(self.proposer.clone(), Command::ResumeGrants(term));
         ctx.spawn(done.into_actor(self).map(move |result, actor, ctx| {
             match result {
                 Ok(_) => {

@@ -54,7 +54,7 @@ pub(crate) fn variant(command: &Command) -> &'static str {
         Command::LeaveClaim { .. } => "leave_claim",
         Command::DrainClaim { .. } => "drain_claim",
         Command::AckRevoked(_) => "ack_revoked",
-        Command::ResumeGrants { .. } => "resume_grants",
+        Command::ResumeGrants(_) => "resume_grants",
     }
 }
 
@@ -105,7 +105,7 @@ fn commands() -> Vec<Command> {
     ]);
     all.extend(moves());
     all.extend(claims());
-    all.push(Command::ResumeGrants { term: Term(300) });
+    all.push(Command::ResumeGrants(Term(300)));
     all
 }
 

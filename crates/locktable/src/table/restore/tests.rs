@@ -109,9 +109,9 @@ fn nothing_is_granted_until_a_leader_has_waited() {
     assert_eq!(run(&mut table, Command::Txn(txn(vec![put("l/1", Some(1))]))), paused);
     assert_eq!(table, still);
     put_key(&mut table, "setting");
-    let stale = run(&mut table, Command::ResumeGrants { term: Term(TERM.0 + 1) });
+    let stale = run(&mut table, Command::ResumeGrants(Term(TERM.0 + 1)));
     assert_eq!((stale, table.paused_ms()), (Err(Rejection::StaleTerm), Some(10_000)));
-    run(&mut table, Command::ResumeGrants { term: TERM }).unwrap();
+    run(&mut table, Command::ResumeGrants(TERM)).unwrap();
     assert!(matches!(run(&mut table, Command::Acquire(asked)), Ok(Outcome::Granted { .. })));
 }
 
