@@ -1,3 +1,5 @@
+//! Restores after restores, over a store in memory: names and incarnations that nobody else has.
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;

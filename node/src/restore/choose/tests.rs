@@ -1,3 +1,5 @@
+//! Which snapshots are taken, over a store in memory: newest, named, of a set, damaged, of several clusters.
+
 use holdfast_partitioner::PartitionMap;
 
 use super::*;

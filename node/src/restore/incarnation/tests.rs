@@ -1,3 +1,5 @@
+//! The register of incarnations over a store in memory: no number twice, none that is too low.
+
 use super::*;
 use crate::snapshot::memory_store::MemoryStore;
 

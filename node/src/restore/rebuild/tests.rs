@@ -1,3 +1,5 @@
+//! The states of a new cluster, from those of small lost ones; the random ones are in `random`.
+
 mod random;
 
 use holdfast_locktable::{

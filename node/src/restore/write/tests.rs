@@ -1,3 +1,5 @@
+//! The folders of a new cluster, as its members will find them.
+
 use std::collections::BTreeMap;
 
 use super::*;

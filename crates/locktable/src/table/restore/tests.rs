@@ -1,3 +1,5 @@
+//! What is left of a state in a new cluster, what is refused, and when its group grants again.
+
 use alloc::{string::ToString, vec, vec::Vec};
 
 use holdfast_partitioner::{GroupId, MapEpoch, Part, Range};
