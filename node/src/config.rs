@@ -24,6 +24,9 @@ pub const MAX_LOCK_GROUPS: u16 = 32;
 /// Replicas of each lock group where nothing else is said: one may fail.
 pub const DEFAULT_REPLICAS: u16 = 3;
 
+/// Most voters of the meta group where there are more members than replicas: more would make every change of the map slower.
+pub const META_VOTERS: usize = 5;
+
 /// The whole configuration of one member.
 ///
 /// Every field has a default, so that a file says only what differs; `member`, `data_dir` and `members` have none that

@@ -6,8 +6,8 @@
 //! - [`member`]: puts everything together. [`config`]: what it is told. [`clock`], [`actors`]: time and threads.
 //! - [`log`], [`raft`], [`peer`]: the replicated log. [`snapshot`]: its compaction and the snapshot store.
 //! - [`group`], [`lease`], [`watch`], [`meta`]: what a group's leader does with it. [`moves`]: ranges that change groups.
-//!   [`planning`]: when they should.
-//! - [`place`]: groups and leaders that change members.
+//!   [`planning`]: when they should. [`sets`]: snapshots of all groups, between two moves.
+//! - [`place`]: groups and leaders that change members. [`restore`]: a new cluster from what is left of a lost one.
 //! - [`endpoint`]: the verbs that any member answers. [`api`]: HTTP and gRPC over them. [`metrics`]: instruments.
 
 pub mod actors;
@@ -26,5 +26,7 @@ pub mod peer;
 pub mod place;
 pub mod planning;
 pub mod raft;
+pub mod restore;
+pub mod sets;
 pub mod snapshot;
 pub mod watch;

@@ -27,6 +27,10 @@ fn good_bodies() -> Vec<(&'static str, Value)> {
         ("/v1/claims/drain", json!({ "name": "x", "session": SESSION })),
         ("/v1/claims/ack", json!({ "name": "x", "session": SESSION, "partitions": [] })),
         ("/v1/snapshots", json!({})),
+        ("/v1/snapshots/verify", json!({ "snapshot": "1-a" })),
+        ("/v1/snapshots/delete", json!({ "snapshot": "1-a" })),
+        ("/v1/snapshots/sets", json!({})),
+        ("/v1/snapshots/sets/verify", json!({ "set": "set-1" })),
         ("/v1/groups/add", json!({ "count": 1, "reason": "more" })),
         ("/v1/groups/transfer-leader", json!({ "group": 1, "to": 1, "reason": "even" })),
         ("/v1/members/drain", json!({ "member": 1, "reason": "old" })),
@@ -41,6 +45,9 @@ fn bad_values() -> Vec<(&'static str, Value, &'static str)> {
     let ttl = "a whole number from 1000 to 86400000";
     let token = "a whole number from 1 to 9007199254740991";
     vec![
+        ("snapshot", json!("x"), "is no snapshot id"),
+        ("snapshot", json!("set-1"), "is no snapshot id"),
+        ("set", json!("1-a"), "is no id of a snapshot set"),
         ("ttl_ms", json!(-5), ttl),
         ("ttl_ms", json!(0), ttl),
         ("ttl_ms", json!(999), ttl),
@@ -245,6 +252,9 @@ async fn queries_are_as_strict_as_bodies() {
         ("GET", "/v1/partitions?x=1", &["`x`"]),
         ("GET", "/v1/partitions/plan?x=1", &["`x`"]),
         ("GET", "/v1/snapshots?x=1", &["`x`"]),
+        ("GET", "/v1/snapshots/sets?x=1", &["`x`"]),
+        ("GET", "/v1/snapshots/show", &["`snapshot`", "missing"]),
+        ("GET", "/v1/snapshots/show?snapshot=..", &["`snapshot`", "is no snapshot id"]),
     ] {
         member.send(method, path).await.assert_problem(path, 400, "invalid_argument", words);
     }

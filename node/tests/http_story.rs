@@ -90,8 +90,9 @@ async fn operators_see_everything_and_leave_traces() {
     member.documented(("POST", "/v1/sessions/end"), end.clone(), 204).await;
     member.documented(("POST", "/v1/sessions/end"), end, 410).await;
     let taken = member.documented(("POST", "/v1/snapshots"), Some(json!({})), 202).await.json();
-    assert_eq!(taken["snapshots"].as_array().map(Vec::len), Some(2), "{taken}");
+    assert_eq!(taken["snapshots"].as_array().map(Vec::len), Some(3), "{taken}");
     member.documented(("POST", "/v1/snapshots"), Some(json!({ "group": 77 })), 404).await;
+    look_into_snapshots(&member, &taken["snapshots"][1]).await;
     let audit = member.documented(("GET", "/v1/audit"), None, 200).await.json();
     let told: Vec<(&str, &str)> = audit["entries"]
         .as_array()
@@ -104,6 +105,9 @@ async fn operators_see_everything_and_leave_traces() {
         ("force_release", "ok"),
         ("end_session", "ok"),
         ("take_snapshot", "ok"),
+        ("take_snapshot_set", "ok"),
+        ("delete_snapshot", "changed"),
+        ("delete_snapshot", "ok"),
     ] {
         assert!(told.contains(&line), "{line:?} is not in {audit}");
     }
@@ -123,6 +127,36 @@ async fn operators_see_everything_and_leave_traces() {
     ] {
         member.documented(("GET", path), None, 200).await;
     }
+}
+
+/// One snapshot is shown, verified and deleted, but not the last one; all groups together make a set.
+async fn look_into_snapshots(member: &Fixture, first: &Value) {
+    let (id, group) = (first["id"].as_str().unwrap(), &first["group"]);
+    let path = format!("/v1/snapshots/show?snapshot={id}&group={group}");
+    let shown = member.documented(("GET", &path), None, 200).await.json();
+    assert_eq!((&shown["snapshot"], &shown["whole"]), (first, &Value::Null));
+    let which = json!({ "snapshot": id, "group": group });
+    let verified = member.documented(("POST", "/v1/snapshots/verify"), Some(which.clone()), 200).await.json();
+    assert_eq!((&verified["whole"], &verified["locks"]["held"]), (&json!(true), &json!(0)), "{verified}");
+    let stays = member.documented(("POST", "/v1/snapshots/delete"), Some(which.clone()), 409).await;
+    stays.assert_problem("the last one", 409, "changed", &["last good one"]);
+    let set = member.documented(("POST", "/v1/snapshots/sets"), Some(json!({})), 202).await.json();
+    let groups: Vec<u64> =
+        set["snapshots"].as_array().unwrap().iter().map(|one| one["group"].as_u64().unwrap()).collect();
+    assert_eq!(groups, [0, 1, 2], "{set}");
+    let sets = member.documented(("GET", "/v1/snapshots/sets"), None, 200).await.json();
+    assert_eq!(sets["sets"], json!([set]));
+    let whole = json!({ "set": set["id"] });
+    let whole = member.documented(("POST", "/v1/snapshots/sets/verify"), Some(whole), 200).await.json();
+    assert_eq!((&whole["whole"], &whole["fault"], &whole["set"]), (&json!(true), &Value::Null, &set));
+    let gone = member.documented(("POST", "/v1/snapshots/delete"), Some(which.clone()), 200).await.json();
+    assert_eq!(gone, json!({ "deleted": true, "sets": [] }));
+    member.documented(("POST", "/v1/snapshots/delete"), Some(which), 404).await;
+    let newest = json!({ "snapshot": set["snapshots"][1]["id"], "group": 1 });
+    let stays = member.documented(("POST", "/v1/snapshots/delete"), Some(newest), 409).await;
+    stays.assert_problem("one of the newest set", 409, "changed", &["newest snapshot set"]);
+    let unknown = Some(json!({ "set": "set-1" }));
+    member.documented(("POST", "/v1/snapshots/sets/verify"), unknown, 404).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 //!
 //! Knows exit codes and the client's errors. Does not know any verb.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use holdfast_client::{AcquireError, Client, Error, ErrorCode};
 
@@ -17,6 +17,16 @@ const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7611";
 
 /// A client of the cluster that the global options name. Nothing is sent yet.
 pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
+    client_for(global, global.timeout)
+}
+
+/// A client whose requests may take as long as `patience`, once a member has answered within the usual time.
+pub(crate) async fn patient(global: &Global, patience: Duration) -> Result<Client, Failure> {
+    client(global)?.admin().status().await.map_err(|e| failed(&e))?;
+    client_for(global, patience.max(global.timeout))
+}
+
+fn client_for(global: &Global, patience: Duration) -> Result<Client, Failure> {
     let named =
         global.endpoints.iter().map(|endpoint| endpoint.trim()).filter(|endpoint| !endpoint.is_empty());
     let mut endpoints: Vec<&str> = named.collect();
@@ -25,7 +35,7 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
     }
     Client::builder()
         .endpoints(endpoints)
-        .request_timeout(global.timeout)
+        .request_timeout(patience)
         .connect_timeout(global.timeout)
         .build()
         .map_err(|e| Failure::usage(e.to_string()))

@@ -13,6 +13,7 @@ mod failure;
 mod logging;
 mod member;
 mod output;
+mod restoring;
 mod run;
 mod say;
 mod settings;

@@ -71,6 +71,8 @@ fn without_any_member_every_verb_exits_69_within_its_timeout() {
             &["groups", "list"],
             &["partitions", "show"],
             &["snapshots", "list"],
+            &["snapshots", "sets"],
+            &["snapshots", "take", "--set"],
         ] {
             let begun = Instant::now();
             let (code, out, err) = parts(

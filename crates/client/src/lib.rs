@@ -66,7 +66,8 @@ pub use admin::{
     MemberView, MovingRange, NameLoad, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap,
     PartitionOwner, PartitionPlan, PartitionRequest, PartitionRule, PartitionStep, PartitionTable,
     PlannerEdit, PlannerLook, PlannerPolicy, PlannerProposal, PlannerState, PrefixLoad, SessionInfo,
-    SessionLock, SessionPage, SnapshotView, StatusView, VoterView, WaiterView,
+    SessionLock, SessionPage, SnapshotContent, SnapshotDetail, SnapshotLocks, SnapshotMeta, SnapshotSet,
+    SnapshotSetDetail, SnapshotSetMember, SnapshotView, StatusView, VoterView, WaiterView,
 };
 pub use builder::{ClientBuilder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT};
 pub use channel::{Channel, ChannelError, ChannelFactory, TcpChannels};

@@ -2,8 +2,8 @@
 //!
 //! A snapshot also carries a checksum, and is checked against all invariants before it is used. In version 1 the checksum
 //! does not cover the version; from version 2 on it must, as the last byte, so that another version is told from a damaged
-//! one. Version 2 adds sessions without a lease, version 3 moves, version 4 claims; all earlier ones are read. Equal states have
-//! equal bytes. Knows nothing of where the bytes lie.
+//! one. Version 2 adds sessions without a lease, version 3 moves, version 4 claims, version 5 a pause of grants; all earlier ones
+//! are read. Equal states have equal bytes. Knows nothing of where the bytes lie.
 
 use alloc::vec::Vec;
 
@@ -19,20 +19,24 @@ use crate::{
 /// First byte of a proposal.
 pub const PROPOSAL_VERSION: u8 = 1;
 /// First byte of a snapshot.
-pub const SNAPSHOT_VERSION: u8 = 4;
+pub const SNAPSHOT_VERSION: u8 = 5;
 /// The version without a checksum over itself.
 const FIRST_VERSION: u8 = 1;
 /// The version without moves.
 const SECOND_VERSION: u8 = 2;
 /// The version without claims.
 const THIRD_VERSION: u8 = 3;
+/// The version without a pause of grants.
+const FOURTH_VERSION: u8 = 4;
 /// What version 1 lacks at its end: an empty map, and what version 2 lacks.
-const NO_ABSENT: [u8; 8] = [0; 8];
+const NO_ABSENT: [u8; 9] = [0; 9];
 /// What version 2 lacks at its end: two move numbers, two ranges on their way, and a list of those that came; and what
 /// version 3 lacks.
-const NO_MOVES: [u8; 7] = [0; 7];
-/// What version 3 lacks at its end: two empty maps.
-const NO_CLAIMS: [u8; 2] = [0; 2];
+const NO_MOVES: [u8; 8] = [0; 8];
+/// What version 3 lacks at its end: two empty maps, and what version 4 lacks.
+const NO_CLAIMS: [u8; 3] = [0; 3];
+/// What version 4 lacks at its end: a pause.
+const NO_PAUSE: [u8; 1] = [0; 1];
 
 /// Why bytes are no proposal, or no snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -122,6 +126,7 @@ impl LockTable {
             FIRST_VERSION => parse(&[body, &NO_ABSENT].concat())?,
             SECOND_VERSION => parse(&[body, &NO_MOVES].concat())?,
             THIRD_VERSION => parse(&[body, &NO_CLAIMS].concat())?,
+            FOURTH_VERSION => parse(&[body, &NO_PAUSE].concat())?,
             _ => parse(body)?,
         };
         let mut table = Self::from_state(state);

@@ -187,6 +187,9 @@ pub enum Command {
     },
     /// A member has stopped using partitions that it was to give back.
     AckRevoked(AckRevoked),
+    /// A restored group may grant from here on: whoever held anything in the lost cluster knows by now (rule R20). Refused
+    /// (`Rejection::StaleTerm`) where the leader that has waited leads no more.
+    ResumeGrants(Term),
 }
 
 impl Command {
@@ -217,6 +220,7 @@ impl Command {
             | Self::AttachTxn { .. }
             | Self::Checkpoint { .. }
             | Self::Compact { .. }
+            | Self::ResumeGrants(_)
             | Self::Seal(_)
             | Self::Unseal { .. }
             | Self::Import(_)

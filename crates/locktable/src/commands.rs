@@ -26,6 +26,7 @@ pub(crate) mod own;
 pub(crate) mod proclaim;
 pub(crate) mod release;
 mod remove_session;
+pub(crate) mod resume_grants;
 pub(crate) mod seal;
 pub(crate) mod txn;
 

@@ -83,6 +83,19 @@ impl Revision {
         if self.0 & mask == mask { None } else { Some(Self(self.0 + 1)) }
     }
 
+    /// Highest incarnation: the rest would be no revision.
+    pub const LAST_INCARNATION: u64 = (Self::LIMIT >> Self::COUNTER_BITS) - 1;
+
+    /// The revision before the first of an incarnation, higher than all of those below; `None` where there is no such
+    /// incarnation.
+    pub const fn start_of(incarnation: u64) -> Option<Self> {
+        if incarnation > Self::LAST_INCARNATION {
+            None
+        } else {
+            Some(Self(incarnation << Self::COUNTER_BITS))
+        }
+    }
+
     /// The incarnation: how many restores this group's numbers have been through.
     pub const fn incarnation(self) -> u64 {
         self.0 >> Self::COUNTER_BITS

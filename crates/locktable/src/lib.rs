@@ -56,6 +56,7 @@
 //! | R17, R18 moves of ranges | `commands/{seal,import,activate,drop_range,give_up_move}.rs`, `table/export.rs` |
 //! | claims: never two owners, sticky, balanced | [`assign`], `table/claims.rs`, `commands/{join,leave,drain}_claim.rs`, `commands/ack_revoked.rs` |
 //! | R20 a full counter is an error | [`outcome::Rejection::CounterFull`] |
+//! | R20 restored into a new incarnation, without sessions, granting nothing at first | `table/restore.rs`, `commands/resume_grants.rs` |
 #![no_std]
 
 extern crate alloc;

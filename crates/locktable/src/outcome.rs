@@ -234,6 +234,11 @@ pub enum Rejection {
     },
     /// The session is no member of the claim.
     NotMember,
+    /// The group was restored and grants nothing for a while (rule R20).
+    GrantsPaused {
+        /// How long from the first leader on, in milliseconds.
+        pause_ms: u64,
+    },
 }
 
 /// Which bound was broken.

@@ -14,6 +14,7 @@ mod queue;
 mod rare;
 mod read;
 mod requests;
+mod restore;
 mod state;
 
 use alloc::vec::Vec;
@@ -34,6 +35,7 @@ pub use self::{
     history::{HISTORY_BYTES, HISTORY_EVENTS},
     read::{RequestState, WaitView},
     requests::{MAX_ENDED_HOLDS, MAX_ENDED_TEXTS, MAX_OUTSTANDING},
+    restore::{RestoreRefusal, Restoring},
 };
 use crate::{
     command::{Command, Proposal},
@@ -154,6 +156,7 @@ impl LockTable {
                 commands::drain_claim::apply(self, changes, name, *session)
             }
             Command::AckRevoked(ack) => commands::ack_revoked::apply(self, changes, ack),
+            Command::ResumeGrants(term) => commands::resume_grants::apply(self, changes, *term),
         }
     }
 
@@ -192,6 +195,16 @@ impl LockTable {
     pub(crate) fn check_range(&self, internal: &str) -> Result<(), Rejection> {
         self.state.moves.check(internal)?;
         self.state.ownership.check(internal)
+    }
+
+    /// How long this group grants nothing after a restore, in milliseconds; `None` where it grants.
+    pub fn paused_ms(&self) -> Option<u64> {
+        self.state.paused_ms
+    }
+
+    /// Refuses what would give a lock or a partition to somebody while the group grants nothing.
+    pub(crate) fn check_may_grant(&self) -> Result<(), Rejection> {
+        self.state.paused_ms.map_or(Ok(()), |pause_ms| Err(Rejection::GrantsPaused { pause_ms }))
     }
 
     /// The revision of the next entry that changes keys or claims.

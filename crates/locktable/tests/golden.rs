@@ -65,10 +65,17 @@ fn every_command_has_a_sample() {
 fn a_snapshot_has_the_bytes_it_always_had() {
     let table = samples::table();
     let now = wrapped(&hex(&table.encode()));
-    let stored = stored("snapshot-4.txt", &now);
+    let stored = stored("snapshot-5.txt", &now);
     assert!(now == stored, "{ADVICE}\nnow:\n{now}\nstored:\n{stored}");
     let bytes = unhex(&stored.lines().collect::<String>());
     assert_eq!(LockTable::decode(&bytes).as_ref(), Ok(&table), "{ADVICE}");
+}
+
+#[test]
+fn a_snapshot_of_version_4_is_read() {
+    let bytes = unhex(&include_str!("golden/snapshot-4.txt").lines().collect::<String>());
+    assert_eq!(bytes[0], 4);
+    assert_eq!(LockTable::decode(&bytes).as_ref(), Ok(&samples::fourth_table()), "{ADVICE}");
 }
 
 #[test]

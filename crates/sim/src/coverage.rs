@@ -9,7 +9,7 @@ use holdfast_locktable::{
 use serde::{Deserialize, Serialize};
 
 /// All commands that a lock table takes.
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "own",
     "open",
     "attach",
@@ -39,6 +39,7 @@ const COMMANDS: [&str; 29] = [
     "leave-claim",
     "drain-claim",
     "ack-revoked",
+    "resume-grants",
 ];
 
 /// Counts of commands and their answers. As text a list, since a pair is no key there.
@@ -144,5 +145,6 @@ fn kind(command: &Command) -> &'static str {
         Command::LeaveClaim { .. } => "leave-claim",
         Command::DrainClaim { .. } => "drain-claim",
         Command::AckRevoked(_) => "ack-revoked",
+        Command::ResumeGrants(_) => "resume-grants",
     }
 }

@@ -125,17 +125,15 @@ impl Endpoint {
         Ok(found)
     }
 
-    /// Takes snapshots of one lock group or of all, and answers their manifests once they are durable.
+    /// Takes snapshots of one group or of all, group 0 included, and answers their manifests once they are durable.
     pub async fn take_snapshot(&self, group: Option<GroupId>, actor: String) -> Answer<Vec<SnapshotView>> {
         let groups: Vec<GroupId> = match group {
+            Some(GroupId::META) => vec![GroupId::META],
             Some(group) if self.parts.router.all_groups().contains(&group) => vec![group],
             Some(group) => {
-                return Err(ApiError::new(
-                    super::ErrorCode::NotFound,
-                    format!("there is no lock group {group}"),
-                ));
+                return Err(ApiError::new(super::ErrorCode::NotFound, format!("there is no group {group}")));
             }
-            None => self.parts.router.all_groups(),
+            None => [GroupId::META].into_iter().chain(self.parts.router.all_groups()).collect(),
         };
         let target = group.map_or_else(|| "all groups".to_owned(), |group| format!("group {group}"));
         let take = || async {
@@ -147,6 +145,12 @@ impl Endpoint {
 
     async fn take_in(&self, group: GroupId) -> Answer<SnapshotView> {
         let about = About { group, name: None, session: None };
+        if group.is_meta() {
+            return match self.meta_call(MetaCall::TakeSnapshot).await? {
+                MetaAnswer::Snapshot(taken) => Ok(*taken),
+                _ => Err(ApiError::no_leader(GroupId::META)),
+            };
+        }
         match self.parts.router.call(group, GroupCall::TakeSnapshot).await {
             Ok(GroupAnswer::Snapshot(taken)) => Ok(*taken),
             Ok(other) => Err(about.surprise(&other)),

@@ -166,6 +166,15 @@ impl About<'_> {
                 ErrorCode::ClaimFull,
                 format!("{what} has {members} members already; no more can join it"),
             ),
+            Rejection::GrantsPaused { pause_ms } => ApiError::new(
+                ErrorCode::Overloaded,
+                format!(
+                    "{what} is not granted yet: the cluster was restored, and group {} grants nothing in its first {} s, so that \
+                     whoever held a lock in the lost cluster has stopped by then; nothing was changed; try again later",
+                    self.group,
+                    pause_ms.div_ceil(1_000)
+                ),
+            ),
             Rejection::NotMember => ApiError::new(
                 ErrorCode::NotMember,
                 format!("{} takes no part in {what} (any more); nothing was changed", self.session()),

@@ -25,6 +25,7 @@ pub mod places;
 mod planner;
 pub mod router;
 mod sessions;
+mod snapshots;
 pub mod types;
 mod watch;
 

@@ -34,12 +34,12 @@ impl GroupSource {
         }
         self.raft.confirm_leadership().await.map_err(|error| not_leader(error.leader))?;
         let unavailable = |reason: String| CaptureError::Unavailable { reason };
-        let (meta, data) = self.raft.capture().await.map_err(|error| unavailable(error.to_string()))?;
+        let (meta, data, revision) =
+            self.raft.capture().await.map_err(|error| unavailable(error.to_string()))?;
         let last_log_id =
             meta.last_log_id.ok_or_else(|| unavailable("nothing has been applied yet".to_owned()))?;
-        let revision = self.raft.with_locks(|table, _| table.revision().0).unwrap_or_default();
         let map_epoch = self.map.borrow().as_ref().map_or(0, |map| map.epoch().0);
-        Ok(Capture { data, last_log_id, revision, map_epoch })
+        Ok(Capture { data, last_log_id, revision: revision.0, map_epoch })
     }
 }
 

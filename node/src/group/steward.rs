@@ -46,7 +46,8 @@ fn promote(group: &Group, sink: &GroupSink, term: Term) -> JoinSet<()> {
     group.locks(|table| {
         let (known, tombstones) = (known_sessions(table, group.parts.clock.wall_ms()), table.tombstones());
         tracing::info!(group = %group.id(), term = term.0, sessions = known.len(), "leading");
-        group.parts.lease.do_send(lease::Promoted { term, known, tombstones });
+        let paused_ms = table.paused_ms();
+        group.parts.lease.do_send(lease::Promoted { term, known, tombstones, paused_ms });
         let waits = table.waits().filter_map(|wait| Some((wait.name, wait.session, wait.request?)));
         group.parts.fanout.do_send(watch::Promoted { waits: waits.collect() });
         for end in table.pending_ends() {

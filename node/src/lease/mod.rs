@@ -46,6 +46,8 @@ pub struct Promoted {
     pub known: Vec<Known>,
     /// The remembered ends of the table.
     pub tombstones: Vec<(SessionId, SessionEpoch)>,
+    /// How long the group grants nothing, after a restore.
+    pub paused_ms: Option<u64>,
 }
 
 /// This member leads the group no more.
@@ -177,6 +179,7 @@ impl LeaseManager {
             match action {
                 Action::Expire(sessions) => self.expire(sessions, term, ctx),
                 Action::Mark(sessions) => self.mark(sessions, term, ctx),
+                Action::Resume => self.resume(term, ctx),
                 Action::Forget(ends) => {
                     let forgotten = propose_bookkeeping(self.proposer.clone(), Command::ForgetEnds { ends });
                     ctx.spawn(forgotten.into_actor(self).map(|_, _, _| ()));
@@ -196,6 +199,24 @@ impl LeaseManager {
                     Ok(_) => leases.mark_done(now),
                     Err(error) if error.not_executed() => leases.mark_failed(&sessions, now),
                     Err(_) => leases.mark_failed(&[], now),
+                }
+            }
+            actor.rearm(ctx);
+        }));
+    }
+
+    fn resume(&self, term: Term, ctx: &mut Context<Self>) {
+        let done = propose_bookkeeping(self.proposer.clone(), Command::ResumeGrants(term));
+        ctx.spawn(done.into_actor(self).map(move |result, actor, ctx| {
+            match result {
+                Ok(_) => {
+                    tracing::info!(group = %actor.proposer.group(), "the pause after the restore is over: locks are granted")
+                }
+                Err(_) => {
+                    let now = actor.clock.now();
+                    if let Some(leases) = actor.leases_of(term) {
+                        leases.resume_failed(now);
+                    }
                 }
             }
             actor.rearm(ctx);
@@ -338,8 +359,12 @@ impl Handler<Promoted> for LeaseManager {
     type Result = ();
 
     fn handle(&mut self, promoted: Promoted, ctx: &mut Self::Context) {
-        self.leases =
-            Some(Leases::promote(promoted.term, self.clock.now(), promoted.known, promoted.tombstones));
+        let now = self.clock.now();
+        let mut leases = Leases::promote(promoted.term, now, promoted.known, promoted.tombstones);
+        if let Some(pause_ms) = promoted.paused_ms {
+            leases.paused(pause_ms, now);
+        }
+        self.leases = Some(leases);
         if let Some((_, handle)) = self.timer.take() {
             ctx.cancel_future(handle);
         }

@@ -56,6 +56,8 @@ pub enum Action {
     Mark(Vec<(SessionId, SessionEpoch, u64)>),
     /// These tombstones are old enough to go.
     Forget(Vec<(SessionId, SessionEpoch)>),
+    /// The pause of grants after a restore is over.
+    Resume,
 }
 
 /// How a keepalive finds its session.
@@ -118,6 +120,8 @@ pub struct Leases {
     expiries: usize,
     due: Option<Moment>,
     draining_until: Option<Moment>,
+    /// When the pause of grants after a restore is over; `None` where there is none, or its end is on its way.
+    resume_at: Option<Moment>,
 }
 
 impl Leases {
@@ -138,6 +142,7 @@ impl Leases {
             expiries: 0,
             due: None,
             draining_until: None,
+            resume_at: None,
         };
         for session in known {
             leases.arm(session, now);
@@ -151,6 +156,17 @@ impl Leases {
     /// The term this state belongs to.
     pub fn term(&self) -> Term {
         self.term
+    }
+
+    /// The group was restored and is to grant nothing for so long (rule R20). A new leader begins to wait anew: it does not
+    /// know how long the one before it has waited.
+    pub fn paused(&mut self, pause_ms: u64, now: Moment) {
+        self.resume_at = Some(now.plus_ms(pause_ms));
+    }
+
+    /// The end of the pause was not committed: it is proposed again after a moment.
+    pub fn resume_failed(&mut self, now: Moment) {
+        self.resume_at = Some(now.plus_ms(RETRY_MS));
     }
 
     /// A session exists from now on.
@@ -305,7 +321,11 @@ impl Leases {
         let room = self.expiries < EXPIRIES_AT_ONCE;
         let first = self.timers.first().map(|(at, _)| *at).filter(|_| room);
         let tombstone = self.tombstones.first().map(|(at, ..)| *at);
-        let next = [self.next_mark, first, tombstone].into_iter().flatten().min().unwrap_or(Moment(u64::MAX));
+        let next = [self.next_mark, first, tombstone, self.resume_at]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Moment(u64::MAX));
         self.draining_until.map_or(next, |until| next.max(until))
     }
 
@@ -335,6 +355,9 @@ impl Leases {
         }
         if self.next_mark.is_some_and(|at| now >= at) {
             actions.extend(self.mark_silent(now));
+        }
+        if self.resume_at.take_if(|at| *at <= now).is_some() {
+            actions.push(Action::Resume);
         }
         let forgotten = self.take_tombstones(now);
         actions.extend(forgotten.chunks(BATCH).map(|batch| Action::Forget(batch.to_vec())));

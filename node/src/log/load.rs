@@ -61,7 +61,7 @@ pub(crate) fn load_group(conn: &Connection, group: GroupNumber) -> Result<Loaded
     let purged = read_meta::<crate::raft::types::LogId>(conn, group, Slot::Purged)?;
     let after_purge = purged.map_or(0, |id| id.index + 1);
 
-    let leftover_start = first_index(conn, group, 0..after_purge).map_err(sqlite)?;
+    let leftover = leftover(conn, group, 0..after_purge).map_err(sqlite)?;
     let present = match first_index(conn, group, after_purge..u64::MAX).map_err(sqlite)? {
         None => None,
         Some(first) => {
@@ -71,7 +71,7 @@ pub(crate) fn load_group(conn: &Connection, group: GroupNumber) -> Result<Loaded
         }
     };
     let start = check_tail(group, TailStart { vote, committed, purged, present })?;
-    Ok(LoadedGroup { start, leftover: leftover_start.unwrap_or(after_purge)..after_purge })
+    Ok(LoadedGroup { start, leftover })
 }
 
 /// Refuses a log that ends before an entry known to be committed: its disk has lost acknowledged entries.
@@ -145,6 +145,16 @@ fn first_index(conn: &Connection, group: GroupNumber, range: Range<u64>) -> rusq
     let id: Option<i64> =
         conn.query_row("SELECT min(id) FROM log WHERE id BETWEEN ?1 AND ?2", [from, to], |row| row.get(0))?;
     Ok(id.map(GroupNumber::index_of))
+}
+
+/// The indexes of the entries in `range`, from the first to the last.
+fn leftover(conn: &Connection, group: GroupNumber, range: Range<u64>) -> rusqlite::Result<Range<u64>> {
+    let Some((from, to)) = group.rows(&range) else { return Ok(0..0) };
+    let sql = "SELECT min(id), max(id) FROM log WHERE id BETWEEN ?1 AND ?2";
+    let (first, last): (Option<i64>, Option<i64>) =
+        conn.query_row(sql, [from, to], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let index = |id: Option<i64>| id.map(GroupNumber::index_of);
+    Ok(index(first).unwrap_or(0)..index(last).map_or(0, |last| last + 1))
 }
 
 fn last_entry(conn: &Connection, group: GroupNumber, first: u64) -> Result<Entry, OpenGroupError> {

@@ -215,7 +215,8 @@ impl Tail {
         if self.purged.is_some_and(|purged| purged.index >= upto.index) {
             return None;
         }
-        let from = self.first;
+        // A snapshot from elsewhere may be far ahead: what was never here need not be deleted.
+        let (from, end) = (self.first, start.min(self.next));
         self.purged = Some(upto);
         if start >= self.next {
             self.next = start;
@@ -226,7 +227,7 @@ impl Tail {
             self.pop_front();
         }
         self.durable = self.durable.max(self.first);
-        Some(from.min(start)..start)
+        Some(from.min(end)..end)
     }
 
     /// Notes that everything below `next` that was appended in `epoch` is on disk.

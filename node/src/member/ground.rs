@@ -141,7 +141,10 @@ impl Ground {
 }
 
 /// Where the member's snapshots go. A bucket is first asked when it is used: one that is away keeps no member down.
-fn snapshot_store(config: &MemberConfig) -> Result<Arc<dyn SnapshotStore>, StartError> {
+///
+/// # Errors
+/// Where the configuration names no store, or its folder cannot be made.
+pub fn snapshot_store(config: &MemberConfig) -> Result<Arc<dyn SnapshotStore>, StartError> {
     match config.snapshot_place().map_err(StartError)? {
         StorePlace::Folder(folder) => Ok(Arc::new(FolderStore::open(&folder).map_err(StartError::of)?)),
         StorePlace::Bucket(options) => Ok(Arc::new(S3Store::new(options))),

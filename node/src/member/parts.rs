@@ -21,7 +21,7 @@ use super::{
 use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
-    config::MemberConfig,
+    config::{META_VOTERS, MemberConfig},
     endpoint::{
         self, Endpoint, MapWatch,
         health::Health,
@@ -44,6 +44,7 @@ use crate::{
     meta::{
         MetaTable,
         group::{MapSink, MetaGroup, Plans},
+        sets::{SetDesk, SetsAsked},
     },
     metrics::{
         exporter::Metrics,
@@ -182,13 +183,14 @@ impl Shared {
     }
 
     /// Starts the meta group.
-    pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<MetaGroup, StartError> {
+    pub(super) async fn start_meta(&self, sink: Arc<MapSink>) -> Result<(MetaGroup, SetsAsked), StartError> {
         let (number, raft) =
             self.start_raft(GroupId::META, Machine::Meta { table: MetaTable::new(), sink }).await?;
         // The meta group's log is compacted as any other; its snapshots go to the store too.
-        self.start_snapshotter(number, &raft)?;
+        let snapshotter = self.start_snapshotter(number, &raft)?;
+        let (desk, asked) = SetDesk::new(snapshotter);
         let plans = Plans { strategies: self.strategies.clone(), config: self.config.clone() };
-        Ok(MetaGroup::new(raft, self.clock.clone(), plans))
+        Ok((MetaGroup::new(raft, self.clock.clone(), plans, desk), asked))
     }
 
     /// Starts one lock group with its actors.

@@ -27,6 +27,7 @@ use crate::{
     place::Placer,
     planning::Planning,
     raft::group::RaftGroup,
+    sets::SetTaker,
 };
 
 /// How many election timeouts a group may be without leader before callers are told.
@@ -58,7 +59,7 @@ impl Works {
         let Opened { shared, log_failures, service, map_tell, places_tell } = parts::open(config, ground)?;
         let shared = Arc::new(shared);
         let map_sink = Arc::new(MapSink::default());
-        let meta = shared.start_meta(map_sink.clone()).await?;
+        let (meta, sets_asked) = shared.start_meta(map_sink.clone()).await?;
         let (tell_fatal, fatal) = watch::channel(None);
         let mut carried = Carried::new(shared.clone(), service.clone(), tell_fatal.clone());
         places_tell.tell(meta.placement(), meta.map().is_some());
@@ -73,6 +74,8 @@ impl Works {
         tasks.spawn(follow_map(meta.clone(), map_tell, places_tell, map_sink.stale()));
         tasks.spawn(Mover::new(meta.clone(), shared.router.clone()).run(map_sink.begun()));
         tasks.spawn(Planning::new(meta.clone(), shared.router.clone()).run());
+        let (router, catalog) = (shared.router.clone(), shared.catalog.clone());
+        tasks.spawn(SetTaker::new(meta.clone(), router, catalog, sets_asked).run());
         let placer = Placer::new(meta.clone(), shared.router.clone(), shared.config.clone());
         tasks.spawn(placer.run(map_sink.placed()));
         let lock_groups = layout::lock_groups(&shared.config).collect();

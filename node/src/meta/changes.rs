@@ -148,6 +148,29 @@ impl Changes {
         &self.past
     }
 
+    /// The move, if there is one, of which it is not decided yet in which group its range is.
+    #[must_use]
+    pub fn undecided(&self) -> Option<MoveNumber> {
+        let moving = self.under_way.as_ref()?.moving.as_ref()?;
+        matches!(moving.stage, Stage::Reserved).then_some(moving.number)
+    }
+
+    /// What of this goes on in a restored cluster: no move is under way in its groups, so a decided one is done, and the rest
+    /// of its change is not.
+    #[must_use]
+    pub(super) fn restored(&self, at_ms: u64) -> Self {
+        let mut after = self.clone();
+        let Some(here) = after.under_way.as_mut() else { return after };
+        here.stop = Some("the cluster was restored".to_owned());
+        match here.moving.take().map(|moving| moving.stage) {
+            Some(Stage::Decided { .. }) => after.step_done(at_ms),
+            Some(Stage::Reserved | Stage::GivenUp { .. }) | None => {
+                after.end(ChangeEnd::Stopped { why: "the cluster was restored".to_owned() }, at_ms);
+            }
+        }
+        after
+    }
+
     /// The highest number that a move was ever given.
     #[must_use]
     pub const fn moves(&self) -> MoveNumber {

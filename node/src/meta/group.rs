@@ -23,13 +23,14 @@ use super::{
     looks::{Looks, PlannerNow},
     placement::{PlaceCommand, Placed, Placement},
     places::{Doings, PlaceAsk, PlacementNow},
+    sets::SetDesk,
 };
 use crate::{
     clock::Clock,
     config::MemberConfig,
     endpoint::{
         places::{PlacesTell, everywhere},
-        types::{AuditEntry, cluster::GroupView},
+        types::{AuditEntry, SnapshotView, cluster::GroupView},
     },
     group::{members::transfer, proposer::GroupError, read::group_view},
     raft::{
@@ -37,6 +38,7 @@ use crate::{
         sink::ApplySink,
         types::{MemberId, Reply},
     },
+    snapshot::set::SetManifest,
 };
 
 /// A verb for the leader of the meta group.
@@ -93,6 +95,10 @@ pub enum MetaCall {
         /// The member.
         to: MemberId,
     },
+    /// Take a snapshot to the store.
+    TakeSnapshot,
+    /// Take snapshots of all groups that go together.
+    TakeSnapshotSet,
 }
 
 /// What a verb answers.
@@ -119,6 +125,10 @@ pub enum MetaAnswer {
     Placement(Box<PlacementNow>),
     /// New lock groups.
     GroupsAdded(Vec<GroupId>),
+    /// A snapshot that is in the store.
+    Snapshot(Box<SnapshotView>),
+    /// A snapshot set.
+    SnapshotSet(Box<SetManifest>),
 }
 
 /// The changes of the map as the leader of the meta group knows them.
@@ -143,6 +153,7 @@ pub struct MetaGroup {
     plans: Arc<Plans>,
     looks: Looks,
     doings: Doings,
+    sets: SetDesk,
 }
 
 /// What this member plans changes of the map with.
@@ -163,8 +174,14 @@ impl Plans {
 
 impl MetaGroup {
     /// The meta group of a member.
-    pub fn new(raft: RaftGroup, clock: Clock, plans: Plans) -> Self {
-        Self { raft, clock, plans: Arc::new(plans), looks: Looks::default(), doings: Doings::default() }
+    pub fn new(raft: RaftGroup, clock: Clock, plans: Plans, sets: SetDesk) -> Self {
+        let (looks, doings) = (Looks::default(), Doings::default());
+        Self { raft, clock, plans: Arc::new(plans), looks, doings, sets }
+    }
+
+    /// Where snapshot sets are asked for, and moves are held.
+    pub const fn sets(&self) -> &SetDesk {
+        &self.sets
     }
 
     /// The planner's last look.
@@ -251,6 +268,13 @@ impl MetaGroup {
             MetaCall::Transfer { to } => {
                 transfer(&self.raft, &self.status(), to).await?;
                 Ok(MetaAnswer::Done)
+            }
+            MetaCall::TakeSnapshot => {
+                Ok(MetaAnswer::Snapshot(Box::new(self.sets.take_snapshot().await?.into())))
+            }
+            MetaCall::TakeSnapshotSet => {
+                self.confirm().await?;
+                Ok(MetaAnswer::SnapshotSet(Box::new(self.sets.take().await?)))
             }
         }
     }

@@ -9,6 +9,7 @@ pub mod group;
 pub mod looks;
 pub mod placement;
 pub mod places;
+pub mod sets;
 pub mod table;
 
 mod codec;

@@ -253,6 +253,16 @@ impl Placement {
         }
     }
 
+    /// As [`Placement::spread`], for groups that have begun: their members are agreed on.
+    #[must_use]
+    pub fn settled_spread(members: &BTreeSet<MemberId>, groups: &[GroupId], replicas: u16) -> Self {
+        let mut placement = Self { version: 1, ..Self::spread(members, groups, replicas) };
+        for place in placement.groups.values_mut() {
+            place.founders.clear();
+        }
+        placement
+    }
+
     /// The groups that a member carries.
     pub fn carried_by(&self, member: MemberId) -> impl Iterator<Item = GroupId> + '_ {
         let carries = move |place: &GroupPlace| place.carriers().any(|carrier| carrier == member);

@@ -110,6 +110,16 @@ impl MetaTable {
         self.placement.as_ref()
     }
 
+    /// The state for a restored cluster: with this map and placement, this line in the audit log, and nothing under way. Where
+    /// its members can be reached is said anew. Whoever calls this has refused undecided moves.
+    #[must_use]
+    pub fn restored(&self, map: PartitionMap, placement: Option<Placement>, line: AuditRecord) -> Self {
+        let changes = self.changes.restored(line.at_ms);
+        let mut after = Self { map: Some(map), members: BTreeMap::new(), changes, placement, ..self.clone() };
+        after.record(line);
+        after
+    }
+
     /// The partition map, once there is one.
     #[must_use]
     pub fn map(&self) -> Option<&PartitionMap> {

@@ -94,6 +94,11 @@ impl Mover {
     async fn go_on(&self, change: UnderWay, term: Term, attempt: u64) -> Result<(), GroupError> {
         let Some(step) = change.step() else { return Ok(()) };
         let at_ms = self.meta.wall_ms();
+        // A snapshot set is taken between two moves.
+        let _start = match &change.moving {
+            None => Some(self.meta.sets().may_start().await),
+            Some(_) => None,
+        };
         let Some(moved) = &step.moved else {
             let take = MetaCommand::TakeStep { change: change.number, step: change.done, at_ms };
             return self.meta.ask(take).await.map(drop);

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use holdfast_locktable::{
-    ids::Term,
+    ids::{Revision, Term},
     table::{LockTable, Position},
 };
 use holdfast_partitioner::GroupId;
@@ -346,11 +346,11 @@ impl RaftGroup {
         Ok(super::machine::position(&last))
     }
 
-    /// The present state as bytes with its place in the log, without storing it.
+    /// The present state as bytes with its place in the log and its revision, without storing it.
     ///
     /// # Errors
     /// Where it cannot be encoded.
-    pub async fn capture(&self) -> std::io::Result<(SnapshotMeta, Bytes)> {
+    pub async fn capture(&self) -> std::io::Result<(SnapshotMeta, Bytes, Revision)> {
         self.inner.state.capture().await
     }
 

@@ -7,7 +7,10 @@ use std::{io, sync::Arc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use holdfast_locktable::{ids::Term, table::Position};
+use holdfast_locktable::{
+    ids::{Revision, Term},
+    table::{LockTable, Position},
+};
 use openraft::{
     EntryPayload, OptionalSend, RaftSnapshotBuilder,
     storage::{ApplyResponder, EntryResponder, RaftStateMachine, Snapshot},
@@ -101,13 +104,13 @@ impl State {
 
     /// Stores a snapshot of the present state. It is on disk when this returns.
     async fn save_snapshot(self: &Arc<Self>) -> io::Result<(SnapshotMeta, Bytes)> {
-        let (meta, bytes) = self.capture().await?;
+        let (meta, bytes, _revision) = self.capture().await?;
         self.snapshots.save(&meta, &bytes).await?;
         Ok((meta, bytes))
     }
 
-    /// The present state as bytes, with its place in the log.
-    pub(crate) async fn capture(self: &Arc<Self>) -> io::Result<(SnapshotMeta, Bytes)> {
+    /// The present state as bytes, with its place in the log and its revision, which the meta group has none of.
+    pub(crate) async fn capture(self: &Arc<Self>) -> io::Result<(SnapshotMeta, Bytes, Revision)> {
         if self.inner.read().encoded_len < LARGE_SNAPSHOT {
             return self.encode();
         }
@@ -115,14 +118,15 @@ impl State {
         tokio::task::spawn_blocking(move || state.encode()).await.map_err(io::Error::other)?
     }
 
-    fn encode(&self) -> io::Result<(SnapshotMeta, Bytes)> {
-        let (meta, bytes) = {
+    fn encode(&self) -> io::Result<(SnapshotMeta, Bytes, Revision)> {
+        let (meta, bytes, revision) = {
             let inner = self.inner.read();
             let meta = SnapshotMeta { last_log_id: inner.applied, last_membership: inner.membership.clone() };
-            (meta, inner.table.encode()?)
+            let revision = inner.table.locks().map_or(Revision(0), LockTable::revision);
+            (meta, inner.table.encode()?, revision)
         };
         self.inner.write().encoded_len = bytes.len();
-        Ok((meta, bytes))
+        Ok((meta, bytes, revision))
     }
 
     fn restore(&self, meta: &SnapshotMeta, table: Table, encoded_len: usize) {

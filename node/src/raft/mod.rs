@@ -15,6 +15,8 @@ pub mod leadership;
 pub mod membership;
 pub mod observe;
 pub mod propose;
+pub mod replay;
+pub mod seed;
 pub mod sink;
 pub mod status;
 pub mod table;

@@ -1,6 +1,10 @@
 //! The snapshots of a cluster in a store: `cluster/<id>/group/<g>/<snapshot>/{data,manifest.json}`.
 //!
-//! The manifest is written last and only once, so what a listing shows is whole; and it is deleted first.
+//! The manifest is written last and only once, so what a listing shows is whole; and it is deleted first. Beside the groups
+//! stand the snapshot sets ([`sets`]). [`locate`]: finding a snapshot by its id, and taking one away.
+
+pub mod locate;
+mod sets;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,6 +19,7 @@ use super::{
         DATA_OBJECT, MANIFEST_OBJECT, Manifest, ManifestFault, SnapshotId, cluster_prefix, group_prefix,
     },
     retention::{self, Retention},
+    set::SetId,
     source::Capture,
     store::{ObjectName, PutMode, SnapshotStore, StoreCause, StoreError},
 };
@@ -53,6 +58,38 @@ pub enum CatalogError {
         /// The snapshot.
         snapshot: SnapshotId,
     },
+    /// There is no such snapshot of any group.
+    #[error("there is no snapshot {snapshot}; `holdfast snapshots list` shows those there are")]
+    Nowhere {
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
+    /// There are several.
+    #[error("the groups {groups} have a snapshot {snapshot} each; say with --group which is meant")]
+    Ambiguous {
+        /// The snapshot.
+        snapshot: SnapshotId,
+        /// Their groups.
+        groups: String,
+    },
+    /// There is no such set.
+    #[error("there is no usable snapshot set {set}; `holdfast snapshots sets` shows those there are")]
+    UnknownSet {
+        /// The set.
+        set: SetId,
+    },
+    /// A snapshot of a set is gone, or another than the one the set was made of.
+    #[error(
+        "the snapshot {snapshot} of group {group} is gone, or is not the one that the set {set} was made of; take a new set, and restore from an older one"
+    )]
+    OtherSnapshot {
+        /// The set.
+        set: SetId,
+        /// The group.
+        group: GroupNumber,
+        /// The snapshot.
+        snapshot: SnapshotId,
+    },
     /// The manifest cannot be used.
     #[error("the manifest {object} cannot be used: {fault}; {}", fault.advice())]
     Manifest {
@@ -78,9 +115,13 @@ impl CatalogError {
         match self {
             CatalogError::Store(err) => err.retryable(),
             CatalogError::Pack { .. } => true,
-            CatalogError::Damaged { .. } | CatalogError::Unknown { .. } | CatalogError::Manifest { .. } => {
-                false
-            }
+            CatalogError::Damaged { .. }
+            | CatalogError::Unknown { .. }
+            | CatalogError::Nowhere { .. }
+            | CatalogError::Ambiguous { .. }
+            | CatalogError::UnknownSet { .. }
+            | CatalogError::OtherSnapshot { .. }
+            | CatalogError::Manifest { .. } => false,
         }
     }
 
@@ -89,8 +130,30 @@ impl CatalogError {
     pub fn cause(&self) -> StoreCause {
         match self {
             CatalogError::Store(err) => err.cause(),
-            CatalogError::Damaged { .. } | CatalogError::Manifest { .. } => StoreCause::Damage,
-            CatalogError::Unknown { .. } | CatalogError::Pack { .. } => StoreCause::Other,
+            CatalogError::Damaged { .. }
+            | CatalogError::OtherSnapshot { .. }
+            | CatalogError::Manifest { .. } => StoreCause::Damage,
+            CatalogError::Unknown { .. }
+            | CatalogError::Nowhere { .. }
+            | CatalogError::Ambiguous { .. }
+            | CatalogError::UnknownSet { .. }
+            | CatalogError::Pack { .. } => StoreCause::Other,
+        }
+    }
+
+    /// Whether what stands in the store is not what was written there.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            CatalogError::Damaged { .. }
+            | CatalogError::Manifest { .. }
+            | CatalogError::OtherSnapshot { .. } => true,
+            CatalogError::Store(_)
+            | CatalogError::Unknown { .. }
+            | CatalogError::Nowhere { .. }
+            | CatalogError::Ambiguous { .. }
+            | CatalogError::UnknownSet { .. }
+            | CatalogError::Pack { .. } => false,
         }
     }
 }
@@ -259,9 +322,10 @@ impl SnapshotCatalog {
         Ok(())
     }
 
-    /// Deletes the snapshots of `group` that need not stay, but only if the newest is whole: as long as it is not, an
-    /// older one may be the last good one. `known_whole` was just verified and is not read again. What uploads that never
-    /// ended left behind goes as well. Returns what was deleted.
+    /// Deletes the snapshots of `group` that need not stay and that the newest set does not name, but only if the newest is
+    /// whole: as long as it is not, an older one may be the last good one. `known_whole` was just verified and is not read
+    /// again. Sets that name one of them go before it, and what uploads that never ended left behind goes as well. Returns what
+    /// was deleted.
     ///
     /// # Errors
     /// As [`SnapshotCatalog::read`] of the newest one.
@@ -277,8 +341,11 @@ impl SnapshotCatalog {
         if known_whole != Some(&newest.snapshot) {
             self.verify(newest).await?;
         }
+        let sets = self.sets().await?;
         let mut deleted = Vec::new();
-        for manifest in retention::expired(&manifests, retention, now_unix_ms) {
+        let expired = retention::expired(&manifests, retention, now_unix_ms);
+        for manifest in retention::outside_newest_set(expired, sets.last()) {
+            self.delete_sets_with(&sets, group, &manifest.snapshot).await?;
             self.delete(manifest).await?;
             deleted.push(manifest.snapshot.clone());
         }

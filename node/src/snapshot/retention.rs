@@ -4,7 +4,10 @@
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use super::manifest::{Manifest, SnapshotId};
+use super::{
+    manifest::{Manifest, SnapshotId},
+    set::SetManifest,
+};
 
 /// Age at which data without a manifest are surely of an upload that never ended. An upload takes seconds.
 pub const ORPHAN_AGE_MS: u64 = 3_600_000;
@@ -32,6 +35,13 @@ pub fn expired(manifests: &[Manifest], retention: Retention, now_unix_ms: u64) -
     };
     let numbered = by_age.into_iter().enumerate();
     numbered.filter(|(at, manifest)| *at < beyond_count || too_old(manifest)).map(|(_, m)| m).collect()
+}
+
+/// Those of `expired` that the newest set does not name: it can be restored as long as it is the newest.
+#[must_use]
+pub fn outside_newest_set<'m>(expired: Vec<&'m Manifest>, newest: Option<&SetManifest>) -> Vec<&'m Manifest> {
+    let named = |manifest: &Manifest| newest.is_some_and(|set| set.names(manifest.group, &manifest.snapshot));
+    expired.into_iter().filter(|manifest| !named(manifest)).collect()
 }
 
 /// Whether data without a manifest may be deleted.

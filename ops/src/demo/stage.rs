@@ -3,9 +3,8 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Write as _},
-    net::TcpListener,
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     time::{Duration, Instant},
 };
@@ -18,14 +17,15 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{web, worker};
-use crate::failure::Failure;
+use crate::{
+    dev::child::{free_block, ourselves},
+    failure::Failure,
+};
 
 /// How long a cluster may take to get ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long processes have to end by themselves.
 const END_WITHIN: Duration = Duration::from_secs(10);
-/// Ports one demo uses.
-const PORTS: u16 = 60;
 
 /// A worker process.
 pub(crate) struct Actor {
@@ -254,24 +254,4 @@ impl Drop for Stage {
             }
         }
     }
-}
-
-fn ourselves() -> Result<Command, Failure> {
-    let program =
-        std::env::current_exe().map_err(|e| Failure::other(format!("cannot find this program: {e}")))?;
-    Ok(Command::new(program))
-}
-
-/// A block of ports that nobody uses right now.
-fn free_block() -> Result<u16, Failure> {
-    let free = |base: &u16| {
-        let used = [11, 12, 10, 20, 21, 22, 30, 31, 32, 50];
-        used.iter().all(|port| TcpListener::bind(("127.0.0.1", base + port)).is_ok())
-    };
-    let start = 18_000 + u16::try_from(std::process::id() % 200).unwrap_or_default() * PORTS;
-    let blocks = (0..200).map(|n| 18_000 + (start - 18_000 + n * PORTS) % (200 * PORTS));
-    blocks
-        .into_iter()
-        .find(free)
-        .ok_or_else(|| Failure::other("no block of free ports between 18000 and 30000"))
 }

@@ -28,6 +28,31 @@ pub(crate) struct Shape {
     replicas: Option<u16>,
 }
 
+/// What stands in the marker.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Marker {
+    #[serde(flatten)]
+    shape: Shape,
+    /// The cluster's name, where it is not the usual one: it was restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+}
+
+/// The name of a cluster that was not restored.
+const CLUSTER: &str = "dev";
+
+/// Marks a folder as that of a local cluster of this shape and name, for [`Folder::open`].
+pub(crate) fn leave_marker(
+    folder: &Path,
+    members: u16,
+    groups: u16,
+    replicas: u16,
+    cluster: &str,
+) -> io::Result<()> {
+    let marker = Marker { shape: Shape::new(members, groups, replicas), cluster: Some(cluster.to_owned()) };
+    fs::write(folder.join(MARKER), toml::to_string(&marker).map_err(io::Error::other)?)
+}
+
 impl Shape {
     /// So many members and lock groups, each group on so many members or on all where there are fewer.
     pub(crate) fn new(members: u16, groups: u16, replicas: u16) -> Self {
@@ -44,6 +69,7 @@ impl Shape {
 pub(crate) struct Folder {
     path: PathBuf,
     shape: Shape,
+    cluster: String,
     /// Held while the file is open.
     _lock: File,
     /// Removed at the end.
@@ -64,8 +90,8 @@ impl Folder {
                 (made.path().to_owned(), Some(made))
             }
         };
-        let lock = claim(&path, &shape)?;
-        Ok(Self { path, shape, _lock: lock, temporary })
+        let (lock, cluster) = claim(&path, &shape)?;
+        Ok(Self { path, shape, cluster, _lock: lock, temporary })
     }
 
     /// Its path for people.
@@ -97,7 +123,7 @@ impl Folder {
             peer: block.address(number, Listener::Peer).to_string(),
         };
         let config = MemberConfig {
-            cluster: "dev".into(),
+            cluster: self.cluster.clone(),
             member: number.into(),
             data_dir: self.member(number).join("data"),
             listen: ListenConfig {
@@ -150,9 +176,9 @@ impl Drop for Folder {
 }
 
 /// Takes the folder for this process, or says whose it is.
-fn claim(path: &Path, wanted: &Shape) -> Result<File, Failure> {
+fn claim(path: &Path, wanted: &Shape) -> Result<(File, String), Failure> {
     let marker = path.join(MARKER);
-    match fs::read_to_string(&marker) {
+    let cluster = match fs::read_to_string(&marker) {
         Ok(text) => check_shape(path, &text, wanted)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let mut entries = fs::read_dir(path).map_err(|e| failed("read", path, &e))?;
@@ -164,12 +190,13 @@ fn claim(path: &Path, wanted: &Shape) -> Result<File, Failure> {
             }
             let text = toml::to_string(wanted).map_err(|e| Failure::other(e.to_string()))?;
             fs::write(&marker, text).map_err(|e| failed("write", &marker, &e))?;
+            CLUSTER.to_owned()
         }
         Err(e) => return Err(failed("read", &marker, &e)),
-    }
+    };
     let file = File::open(&marker).map_err(|e| failed("open", &marker, &e))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok((file, cluster)),
         Err(TryLockError::WouldBlock) => {
             Err(Failure::other(format!("another `holdfast dev` is running in {}", path.display())))
         }
@@ -177,11 +204,12 @@ fn claim(path: &Path, wanted: &Shape) -> Result<File, Failure> {
     }
 }
 
-fn check_shape(path: &Path, text: &str, wanted: &Shape) -> Result<(), Failure> {
-    let found: Shape = toml::from_str(text)
+/// Refuses another shape; answers the cluster's name.
+fn check_shape(path: &Path, text: &str, wanted: &Shape) -> Result<String, Failure> {
+    let Marker { shape: found, cluster } = toml::from_str(text)
         .map_err(|e| Failure::other(format!("{} is damaged: {e}", path.join(MARKER).display())))?;
     if found == *wanted {
-        return Ok(());
+        return Ok(cluster.unwrap_or_else(|| CLUSTER.to_owned()));
     }
     Err(Failure::other(format!(
         "{} holds a cluster of {} members with {} lock groups of {} replicas, not {} with {} of {}; start it with \
@@ -214,6 +242,16 @@ mod tests {
         drop(Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap());
         let error = Folder::open(Some(dir.path()), Shape::new(3, 2, 3)).unwrap_err().to_string();
         assert!(error.contains("holds a cluster of 3 members with 4 lock groups"), "{error}");
+    }
+
+    #[test]
+    fn a_restored_folder_keeps_the_name_of_its_cluster() {
+        let dir = TempDir::new().unwrap();
+        leave_marker(dir.path(), 3, 4, 3, "dev-r1").unwrap();
+        let folder = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap();
+        let block = Block::new(7600, 3).unwrap();
+        let text = fs::read_to_string(folder.write_config(&block, 1, None).unwrap()).unwrap();
+        assert!(text.contains("cluster = \"dev-r1\""), "{text}");
     }
 
     #[test]

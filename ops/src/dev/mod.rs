@@ -2,9 +2,10 @@
 //!
 //! Members are its direct and only children. The kernel ends them when it dies in a way it cannot answer to.
 
-mod folder;
+pub(crate) mod child;
+pub(crate) mod folder;
 mod member;
-mod ports;
+pub(crate) mod ports;
 mod ready;
 
 use std::{path::PathBuf, process, rc::Rc, time::Duration};

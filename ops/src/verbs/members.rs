@@ -1,5 +1,7 @@
 //! `holdfast members`: the processes of the cluster, and which of them are to carry nothing.
 
+mod recover;
+
 use clap::{Args, Subcommand};
 use holdfast_client::MemberView;
 
@@ -26,6 +28,7 @@ enum Verb {
     Drain(Which),
     /// Allow a drained member to carry groups again
     Undrain(Which),
+    Recover(Box<recover::RecoverArgs>),
 }
 
 /// Which member, and why.
@@ -40,11 +43,14 @@ struct Which {
 
 /// Asks, shows.
 pub(crate) fn run(global: &Global, args: MembersArgs) -> Ended {
+    if let Verb::Recover(args) = &args.verb {
+        return recover::run(global, args);
+    }
     let client = cluster::client(global)?;
     cluster::block_on(async {
         let admin = client.admin();
         match args.verb {
-            Verb::List => {
+            Verb::List | Verb::Recover(_) => {
                 let members = admin.members().await.map_err(|e| failed(&e))?;
                 output::print(global.output, &members, |members| table(members))?;
             }

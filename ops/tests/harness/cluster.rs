@@ -72,6 +72,33 @@ impl Cluster {
         panic!("no free block of ports");
     }
 
+    /// Kills everything at once, and waits until it is gone: ports and folders are free.
+    #[track_caller]
+    pub(crate) fn lose(&mut self) {
+        let members = self.member_pids();
+        self.stop(Signal::SIGKILL);
+        eventually("all members are gone", STOP_WITHIN, || {
+            members.values().all(|pid| !super::is_alive(*pid)).then_some(())
+        });
+    }
+
+    /// A cluster that goes on in the folder `cluster` below this one, on this block of ports.
+    pub(crate) fn resume(options: Options, base: u16, folder: TempDir) -> Self {
+        let mut cluster = Self { options, base, folder, dev: None, starts: 0 };
+        cluster.start_again();
+        cluster
+    }
+
+    /// First port of its block.
+    pub(crate) fn base(&self) -> u16 {
+        self.base
+    }
+
+    /// The folder of its members.
+    pub(crate) fn members_folder(&self) -> PathBuf {
+        self.folder.path().join("cluster")
+    }
+
     /// Starts it again after [`Cluster::stop`], with the same folder and ports.
     pub(crate) fn start_again(&mut self) {
         if let Err(error) = self.begin() {

@@ -8,6 +8,7 @@
 
 mod cluster;
 mod http;
+pub(crate) mod runbook;
 mod wait;
 
 use std::process::{Command, Output};

@@ -22,6 +22,7 @@ mod partitions;
 mod placement;
 mod planner;
 mod planner_types;
+mod snapshots;
 mod types;
 
 use holdfast_proto::v1::{
@@ -42,6 +43,10 @@ pub use partition_types::{
 pub use placement::GroupDetail;
 pub use planner_types::{
     GroupLoad, NameLoad, PlannerEdit, PlannerLook, PlannerPolicy, PlannerProposal, PlannerState, PrefixLoad,
+};
+pub use snapshots::{
+    SnapshotContent, SnapshotDetail, SnapshotLocks, SnapshotMeta, SnapshotSet, SnapshotSetDetail,
+    SnapshotSetMember,
 };
 pub(crate) use types::as_value;
 pub use types::{

@@ -27,6 +27,7 @@ pub(crate) fn apply(
         return answer;
     }
     check_busy(table, ask)?;
+    table.check_may_grant()?;
     let revision = table.next_revision()?;
 
     changes.write_at(revision);

@@ -23,6 +23,7 @@ pub(crate) fn apply(
         return Err(Rejection::SessionLost { session: join.session });
     }
     let Some(member) = member(table, changes, join)? else { return Ok(Outcome::Done) };
+    table.check_may_grant()?;
     changes.write_at(table.next_revision()?);
     if let (Standing::First, Some(attach)) = (standing, &join.attach) {
         contact::open(table, changes, join.session, join.epoch, attach);

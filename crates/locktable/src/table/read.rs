@@ -6,13 +6,13 @@ mod queues;
 mod requests;
 mod sessions;
 
-use holdfast_partitioner::GroupId;
+use holdfast_partitioner::{GroupId, Range};
 
 pub use self::{queues::WaitView, requests::RequestState};
 use super::{LockTable, history};
 use crate::{
     event::Event,
-    ids::{Revision, Token},
+    ids::{MoveNumber, Revision, Token},
     name::Name,
     outcome::Rejection,
     view::Counts,
@@ -54,6 +54,21 @@ impl LockTable {
             newest.filter(|event| history::queue_of(event) == Some(name)).take(last).cloned().collect();
         found.reverse();
         found
+    }
+
+    /// What the group may change, as ranges of names.
+    pub fn owned_ranges(&self) -> alloc::vec::Vec<Range> {
+        self.state.ownership.ranges()
+    }
+
+    /// The move that this group takes part in: a range is sealed here, or on its way here.
+    pub fn move_under_way(&self) -> Option<MoveNumber> {
+        self.state.moves.under_way()
+    }
+
+    /// How many claims are shared here.
+    pub fn claim_count(&self) -> usize {
+        self.state.claims.live.len()
     }
 
     /// Sizes, for metrics. Costs nothing that grows with the table.

@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) moves: Box<Moves>,
     /// Partitions that sessions share. Version 3 of a snapshot ends before.
     pub(crate) claims: Claims,
+    /// After a restore: how long nothing is granted, until a leader has waited for it. Version 4 of a snapshot ends before.
+    pub(crate) paused_ms: Option<u64>,
 }
 
 /// One key.
@@ -114,6 +116,7 @@ impl State {
             absent: BTreeMap::new(),
             moves: Box::default(),
             claims: Claims::default(),
+            paused_ms: None,
         }
     }
 

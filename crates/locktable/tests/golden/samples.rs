@@ -14,13 +14,13 @@ use holdfast_locktable::{
     metadata::Metadata,
     moved::{Cursor, Moved},
     name::Name,
-    table::{LockTable, Position},
+    table::{LockTable, Position, Restoring},
     txn::{Compare, CompareOrder, CompareTarget, Delete, Put, Range, Sort, Txn, TxnOp},
 };
 use holdfast_partitioner::{GroupId, MapEpoch, Part};
 
 /// How many variants [`Command`] has.
-pub(crate) const VARIANTS: u8 = 29;
+pub(crate) const VARIANTS: u8 = 30;
 
 /// The variant's name. Whoever adds one adds a sample and counts [`VARIANTS`] up.
 pub(crate) fn variant(command: &Command) -> &'static str {
@@ -54,6 +54,7 @@ pub(crate) fn variant(command: &Command) -> &'static str {
         Command::LeaveClaim { .. } => "leave_claim",
         Command::DrainClaim { .. } => "drain_claim",
         Command::AckRevoked(_) => "ack_revoked",
+        Command::ResumeGrants(_) => "resume_grants",
     }
 }
 
@@ -104,13 +105,14 @@ fn commands() -> Vec<Command> {
     ]);
     all.extend(moves());
     all.extend(claims());
+    all.push(Command::ResumeGrants(Term(300)));
     all
 }
 
 fn claims() -> Vec<Command> {
     let (name, session, epoch, move_number) = (claim(), id(0xabc), SessionEpoch(300), MoveNumber(8));
     let partitions = vec![(0, Revision(7)), (300, Revision(1 << 44 | 7))];
-    let mut source = table();
+    let mut source = fourth_table();
     let of_claims = Seal { move_number, range: range(), term: Term(5), left: vec![] };
     for (index, command) in
         (400..).zip([Command::Unseal { move_number: MoveNumber(7) }, Command::Seal(of_claims)])
@@ -277,8 +279,27 @@ fn txn() -> Txn {
     }
 }
 
-/// As [`third_table`], with a claim in which something is being revoked.
+/// [`fourth_table`] as it is restored: what is left of it, and nothing is granted at first.
 pub(crate) fn table() -> LockTable {
+    let ranges = vec![holdfast_partitioner::Range::everything()];
+    let into = Restoring {
+        incarnation: 1,
+        map_epoch: MapEpoch(300),
+        ranges: &ranges,
+        undecided: None,
+        pause_ms: Some(10_000),
+    };
+    let mut table = fourth_table().restored(&into).unwrap();
+    run(
+        &mut table,
+        500,
+        Command::OpenSession(OpenSession { session: id(1), ttl_ms: 10_000, metadata: metadata() }),
+    );
+    table
+}
+
+/// As [`third_table`], with a claim in which something is being revoked. Version 4 knew no more.
+pub(crate) fn fourth_table() -> LockTable {
     let mut table = third_table();
     let commands = [
         Command::Unseal { move_number: MoveNumber(7) },

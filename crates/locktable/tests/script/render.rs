@@ -119,6 +119,7 @@ fn rejection(rejection: &Rejection) -> String {
         Rejection::ImportOutOfOrder { next } => format!("out of order, next is part {next}"),
         Rejection::ClaimPartitions { partitions } => format!("it has {partitions} partitions"),
         Rejection::ClaimFull { members } => format!("it has {members} members"),
+        Rejection::GrantsPaused { pause_ms } => format!("grants are paused for {pause_ms} ms"),
         Rejection::AlreadyWaiting
         | Rejection::NotHolder
         | Rejection::TooManyOutstanding

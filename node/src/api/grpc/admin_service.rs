@@ -4,7 +4,7 @@ use holdfast_partitioner::GroupId;
 use holdfast_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{input, output, partitions, placement, planner, status::status};
+use super::{input, output, partitions, placement, planner, snapshots, status::status};
 use crate::endpoint::{ApiError, Endpoint, types::ForceRelease};
 
 /// Serves `holdfast.v1.Admin`.
@@ -182,6 +182,48 @@ impl v1::admin_server::Admin for AdminService {
         let actor = input::actor(request.actor).map_err(status)?;
         let taken = self.endpoint.take_snapshot(request.group.map(GroupId), actor).await;
         answer(taken.map(|snapshots| v1::SnapshotsResponse { snapshots: output::all(snapshots) }))
+    }
+
+    async fn get_snapshot(
+        &self,
+        request: Request<v1::SnapshotRequest>,
+    ) -> Result<Response<v1::SnapshotDetail>, Status> {
+        answer(snapshots::show(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn verify_snapshot(
+        &self,
+        request: Request<v1::SnapshotRequest>,
+    ) -> Result<Response<v1::SnapshotDetail>, Status> {
+        answer(snapshots::verify(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn delete_snapshot(
+        &self,
+        request: Request<v1::DeleteSnapshotRequest>,
+    ) -> Result<Response<v1::DeleteSnapshotResponse>, Status> {
+        answer(snapshots::delete(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn snapshot_sets(
+        &self,
+        _request: Request<v1::SnapshotSetsRequest>,
+    ) -> Result<Response<v1::SnapshotSetsResponse>, Status> {
+        answer(snapshots::sets(&self.endpoint).await)
+    }
+
+    async fn take_snapshot_set(
+        &self,
+        request: Request<v1::TakeSnapshotSetRequest>,
+    ) -> Result<Response<v1::SnapshotSet>, Status> {
+        answer(snapshots::take_set(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn verify_snapshot_set(
+        &self,
+        request: Request<v1::VerifySnapshotSetRequest>,
+    ) -> Result<Response<v1::SnapshotSetDetail>, Status> {
+        answer(snapshots::verify_set(&self.endpoint, request.into_inner()).await)
     }
 
     async fn audit(&self, request: Request<v1::AuditRequest>) -> Result<Response<v1::AuditResponse>, Status> {

@@ -20,6 +20,7 @@ mod partitions;
 mod placement;
 mod planner;
 mod server;
+mod snapshots;
 mod status;
 mod stream;
 

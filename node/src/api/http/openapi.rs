@@ -50,7 +50,9 @@ use super::{
         cluster::planner::show, cluster::planner::edit,
         cluster::placement::show, cluster::placement::add, cluster::placement::transfer, cluster::placement::drain,
         cluster::placement::undrain,
-        cluster::snapshots::list, cluster::snapshots::take, cluster::audit::show,
+        cluster::snapshots::list, cluster::snapshots::take, cluster::snapshots::look::show,
+        cluster::snapshots::look::verify, cluster::snapshots::look::delete, cluster::snapshots::sets::list,
+        cluster::snapshots::sets::take, cluster::snapshots::sets::verify, cluster::audit::show,
         probes::livez, probes::readyz, probes::metrics, probes::openapi,
     ),
     components(schemas(

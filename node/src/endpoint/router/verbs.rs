@@ -33,6 +33,7 @@ pub(super) fn leaves_no_record(refusal: &GroupError) -> bool {
                 | Rejection::AlreadyHeld { .. }
                 | Rejection::AlreadyWaiting
                 | Rejection::TooManyOutstanding
+                | Rejection::GrantsPaused { .. }
         )
     )
 }

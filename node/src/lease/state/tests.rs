@@ -25,7 +25,7 @@ fn look(leases: &mut Leases, now: u64) -> Vec<Action> {
 fn expired(actions: &[Action]) -> Vec<SessionId> {
     let ids = |action: &Action| match action {
         Action::Expire(sessions) => sessions.iter().map(|(session, _)| *session).collect(),
-        Action::Mark(_) | Action::Forget(_) => Vec::new(),
+        Action::Mark(_) | Action::Forget(_) | Action::Resume => Vec::new(),
     };
     actions.iter().flat_map(ids).collect()
 }
@@ -232,7 +232,7 @@ fn a_mass_expiry_is_split_into_batches() {
         .iter()
         .map(|action| match action {
             Action::Expire(sessions) => sessions.len(),
-            Action::Mark(_) | Action::Forget(_) => 0,
+            Action::Mark(_) | Action::Forget(_) | Action::Resume => 0,
         })
         .filter(|n| *n > 0)
         .collect();
@@ -271,4 +271,15 @@ fn a_session_that_arrives_has_what_it_had_left_or_the_later_deadline() {
     assert_eq!(leases.heard(id(2), Moment(1)), Heard::Marked { epoch: epoch() });
     leases.arrived(arriving(3, TTL / 2, true), Moment(0));
     assert_eq!(leases.heard(id(3), Moment(1)), Heard::Stopped);
+}
+
+#[test]
+fn grants_are_resumed_once_the_pause_is_over_and_again_where_that_was_not_committed() {
+    let mut leases = Leases::promote(Term(1), Moment(0), [], []);
+    leases.paused(10_000, Moment(0));
+    let resumes = |leases: &mut Leases, at| look(leases, at).contains(&Action::Resume);
+    assert!(!resumes(&mut leases, 9_999) && resumes(&mut leases, 10_000) && !resumes(&mut leases, 20_000));
+    leases.resume_failed(Moment(20_000));
+    assert_eq!(leases.next_look().min(Moment(20_000 + RETRY_MS)), leases.next_look());
+    assert!(!resumes(&mut leases, 20_000) && resumes(&mut leases, 20_000 + RETRY_MS));
 }

@@ -97,10 +97,11 @@ fn purge_forgets_from_the_front_and_beyond_the_end() {
     assert_eq!(tail.purge(id(1, 3)), Some(0..4));
     assert_eq!(tail.purge(id(1, 3)), None);
     assert_eq!(indexes(&tail.plan_read(0..6)), vec![4, 5]);
-    assert_eq!(tail.purge(id(2, 19)), Some(4..20));
+    assert_eq!(tail.purge(id(2, 19)), Some(4..10), "what was never here need not be deleted");
     assert_eq!((tail.last(), tail.purged(), tail.len()), (Some(id(2, 19)), Some(id(2, 19)), 0));
     append(&mut tail, 2, 20..21);
     assert_eq!(indexes(&tail.plan_read(0..100)), vec![20]);
+    assert_eq!(tail.purge(id(2, 1 << 40)), Some(20..21));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::num::NonZeroUsize;
 
+mod sets;
+
 use openraft::{RaftTypeConfig, vote::RaftLeaderId};
 
 use super::{super::memory_store::MemoryStore, *};

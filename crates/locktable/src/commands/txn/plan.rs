@@ -135,6 +135,7 @@ impl Check<'_, '_> {
             None if queue.is_some_and(|name| !self.queues.insert(name)) => {
                 Err(Rejection::InvalidTxn(TxnError::TwoLockKeys))
             }
+            None if queue_for(&put.key, put.lease).is_some() => self.table.check_may_grant(),
             None => Ok(()),
         }
     }

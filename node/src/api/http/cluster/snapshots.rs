@@ -1,4 +1,7 @@
-//! `/v1/snapshots`.
+//! `/v1/snapshots`. [`look`]: one of them. [`sets`]: sets of them.
+
+pub(crate) mod look;
+pub(crate) mod sets;
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
 use serde::{Deserialize, Serialize};

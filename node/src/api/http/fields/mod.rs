@@ -5,6 +5,7 @@
 
 mod names;
 mod numbers;
+mod snapshots;
 mod texts;
 
 pub(crate) use names::{ClaimName, ElectionName, LockName, NamePrefix};
@@ -12,6 +13,7 @@ pub(crate) use numbers::{
     GroupNumber, LookMs, PageLimit, PartitionCount, PartitionNumber, RevisionNumber, TokenNumber, TtlMs,
     WaitMs, Weight,
 };
+pub(crate) use snapshots::{SetText, SnapshotText};
 pub(crate) use texts::{CandidateValue, Cursor, MetadataMap, Reason, RequestText, SessionHex};
 
 use std::{fmt, marker::PhantomData};
