@@ -205,7 +205,8 @@ impl SnapshotCatalog {
     /// Writes a snapshot: the data, then the manifest. It exists once this returns.
     ///
     /// # Errors
-    /// [`StoreError::AlreadyExists`] when the same member took one at the same millisecond and revision; else as the store.
+    /// [`StoreError::AlreadyExists`] when the same member took another one at the same millisecond and revision; else as the
+    /// store.
     pub async fn write(
         &self,
         group: GroupNumber,
@@ -323,9 +324,10 @@ impl SnapshotCatalog {
     }
 
     /// Deletes the snapshots of `group` that need not stay and that the newest set does not name, but only if the newest is
-    /// whole: as long as it is not, an older one may be the last good one. `known_whole` was just verified and is not read
-    /// again. Sets that name one of them go before it, and what uploads that never ended left behind goes as well. Returns what
-    /// was deleted.
+    /// whole: as long as it is not, an older one may be the last good one. `known_whole` was just taken and verified, and is not
+    /// read again; where the store has a newer one all the same, that may be of another cluster with this name, and all stay.
+    /// Sets that name one of them go before it, and what uploads that never ended left behind goes as well. Returns what was
+    /// deleted.
     ///
     /// # Errors
     /// As [`SnapshotCatalog::read`] of the newest one.
@@ -338,8 +340,17 @@ impl SnapshotCatalog {
     ) -> Result<Vec<SnapshotId>, CatalogError> {
         let manifests = self.list(group).await?;
         let Some(newest) = manifests.last() else { return Ok(Vec::new()) };
-        if known_whole != Some(&newest.snapshot) {
-            self.verify(newest).await?;
+        match known_whole {
+            None => self.verify(newest).await?,
+            Some(known) if *known == newest.snapshot => {}
+            Some(known) => {
+                tracing::warn!(
+                    %group, %known, newest = %newest.snapshot,
+                    "the store has a newer snapshot than the one just taken, so that none is deleted; a cluster that was made anew under its old name needs a prefix of its own (snapshots.store)"
+                );
+                self.delete_leftovers(group, now_unix_ms).await?;
+                return Ok(Vec::new());
+            }
         }
         let sets = self.sets().await?;
         let mut deleted = Vec::new();

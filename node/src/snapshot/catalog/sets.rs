@@ -6,7 +6,7 @@ use crate::{
     snapshot::{
         manifest::{Manifest, ManifestFault, SnapshotId},
         set::{SetId, SetManifest, SetMember, set_object, set_prefix},
-        store::{ObjectName, PutMode, StoreError},
+        store::{ObjectName, StoreError},
     },
 };
 
@@ -14,14 +14,14 @@ impl SnapshotCatalog {
     /// Writes the description of a set whose snapshots are all there. It exists once this returns.
     ///
     /// # Errors
-    /// As the store; [`StoreError::AlreadyExists`] when the same member made one at the same millisecond and map epoch.
+    /// As the store; [`StoreError::AlreadyExists`] when the same member made another at the same millisecond and map epoch.
     pub async fn write_set(&self, set: &SetManifest) -> Result<(), CatalogError> {
         let object = set.object()?;
         let json = serde_json::to_vec_pretty(set).map_err(|err| CatalogError::Manifest {
             object: object.clone(),
             fault: ManifestFault::Content { reason: err.to_string() },
         })?;
-        Ok(self.store.put(&object, json.into(), PutMode::CreateOnly).await?)
+        Ok(self.put_manifest(&object, json.into()).await?)
     }
 
     /// The sets of the cluster, oldest first. Those whose description cannot be used are left out with a warning.

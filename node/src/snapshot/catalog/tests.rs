@@ -65,8 +65,12 @@ async fn a_snapshot_is_listed_found_and_read() {
     assert_eq!(catalog.find(group(), &manifest.snapshot).await.unwrap(), manifest);
     assert_eq!(catalog.read(&manifest).await.unwrap(), "state 12");
     assert_eq!(catalog.list_all().await.unwrap().into_keys().collect::<Vec<_>>(), [group()]);
-    let again = catalog.write(group(), &capture(12), 2, 1_000).await.unwrap_err();
-    assert!(matches!(again, CatalogError::Store(StoreError::AlreadyExists { .. })));
+    let again = catalog.write(group(), &capture(12), 2, 1_000).await.unwrap();
+    assert_eq!(again, manifest, "as after an answer that was lost");
+    let other = Capture { data: Bytes::from_static(b"other"), ..capture(12) };
+    let other = catalog.write(group(), &other, 2, 1_000).await.unwrap_err();
+    assert!(matches!(other, CatalogError::Store(StoreError::AlreadyExists { .. })));
+    assert_eq!(catalog.read(&manifest).await.unwrap(), "state 12");
 }
 
 #[tokio::test]
@@ -192,6 +196,17 @@ async fn pruning_keeps_the_newest_and_takes_the_data_along() {
     assert_eq!(names(&store).await.len(), 4);
     assert_eq!(catalog.prune(group(), keep(2), 100, None).await.unwrap(), []);
     assert_eq!(catalog.prune(GroupNumber::new(9).unwrap(), keep(2), 100, None).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_was_just_taken_is_not_pruned_for_newer_ones_of_another_life_of_the_cluster() {
+    let (store, catalog) = catalog();
+    for revision in [70, 80] {
+        catalog.write(group(), &capture(revision), 2, 10).await.unwrap();
+    }
+    let taken = catalog.write(group(), &capture(1), 2, 20).await.unwrap();
+    assert_eq!(catalog.prune(group(), keep(2), 100, Some(&taken.snapshot)).await.unwrap(), []);
+    assert_eq!(names(&store).await.len(), 6);
 }
 
 #[tokio::test]

@@ -20,7 +20,12 @@ pub(super) async fn upload(
     let mut upload = store.upload(object, PutMode::CreateOnly).await?;
     match pack_into(upload.as_mut(), object, data).await {
         Ok(packed) => {
-            upload.finish().await?;
+            // The store may have taken it, and only its answer was lost: then trying again finds it there.
+            if let Err(err) = upload.finish().await
+                && !holds(store, object, &packed).await
+            {
+                return Err(err.into());
+            }
             Ok(packed)
         }
         Err(err) => {
@@ -28,6 +33,19 @@ pub(super) async fn upload(
             Err(err)
         }
     }
+}
+
+/// Whether an object is there, and is what was packed.
+async fn holds(store: &dyn SnapshotStore, object: &ObjectName, packed: &Content) -> bool {
+    let Ok(mut chunks) = store.stream(object).await else { return false };
+    let mut measured = Unpacker::plain(Keep::Nothing, packed.stored_bytes);
+    while let Some(chunk) = chunks.next().await {
+        let Ok(chunk) = chunk else { return false };
+        measured.take(&chunk);
+        tokio::task::yield_now().await;
+    }
+    let (found, _nothing) = measured.finish();
+    found.stored_bytes == packed.stored_bytes && found.sha256 == packed.sha256
 }
 
 async fn pack_into(
@@ -64,7 +82,7 @@ pub(super) async fn read(
         Err(err) => return Err(err.into()),
     };
     let mut unpacker = match manifest.format_version {
-        PLAIN_FORMAT => Unpacker::plain(keep, u64::MAX),
+        PLAIN_FORMAT => Unpacker::plain(keep, manifest.size_bytes),
         _ => Unpacker::packed(keep, manifest.size_bytes).map_err(content)?,
     };
     while let Some(chunk) = chunks.next().await {
