@@ -3,10 +3,11 @@
 //! ```text
 //!   hold new moves ─► the present one ends ─► every group takes a snapshot ─► let moves go on ─► read back, check ─► set
 //! ```
-//! No move is under way while the groups take theirs, so each is before all of them or behind all of them. That this went
-//! well is not believed but checked, by what stands in the snapshots ([`consistency`](crate::snapshot::consistency)): another
-//! leader of the meta group may have moved something meanwhile. The set's description is written last and only then, so
-//! that what stands in the store can be restored. Decides nothing about what a set must be.
+//! No move is under way while the groups take theirs, so each is before all of them or behind all of them. That this
+//! went well is not believed but checked, by what stands in the snapshots
+//! ([`consistency`](crate::snapshot::consistency)): another leader of the meta group may have moved something
+//! meanwhile. The set's description is written last and only then, so that what stands in the store can be restored.
+//! Decides nothing about what a set must be.
 
 use std::{collections::BTreeSet, time::Duration};
 

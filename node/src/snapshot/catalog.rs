@@ -1,7 +1,7 @@
 //! The snapshots of a cluster in a store: `cluster/<id>/group/<g>/<snapshot>/{data,manifest.json}`.
 //!
-//! The manifest is written last and only once, so what a listing shows is whole; and it is deleted first. Beside the groups
-//! stand the snapshot sets ([`sets`]). [`locate`]: finding a snapshot by its id, and taking one away.
+//! The manifest is written last and only once, so what a listing shows is whole; and it is deleted first. Beside the
+//! groups stand the snapshot sets ([`sets`]). [`locate`]: finding a snapshot by its id, and taking one away.
 
 pub mod locate;
 mod sets;
@@ -205,7 +205,8 @@ impl SnapshotCatalog {
     /// Writes a snapshot: the data, then the manifest. It exists once this returns.
     ///
     /// # Errors
-    /// [`StoreError::AlreadyExists`] when the same member took one at the same millisecond and revision; else as the store.
+    /// [`StoreError::AlreadyExists`] when the same member took one at the same millisecond and revision; else as the
+    /// store.
     pub async fn write(
         &self,
         group: GroupNumber,
@@ -322,10 +323,10 @@ impl SnapshotCatalog {
         Ok(())
     }
 
-    /// Deletes the snapshots of `group` that need not stay and that the newest set does not name, but only if the newest is
-    /// whole: as long as it is not, an older one may be the last good one. `known_whole` was just verified and is not read
-    /// again. Sets that name one of them go before it, and what uploads that never ended left behind goes as well. Returns what
-    /// was deleted.
+    /// Deletes the snapshots of `group` that need not stay and that the newest set does not name, but only if the
+    /// newest is whole: as long as it is not, an older one may be the last good one. `known_whole` was just verified
+    /// and is not read again. Sets that name one of them go before it, and what uploads that never ended left behind
+    /// goes as well. Returns what was deleted.
     ///
     /// # Errors
     /// As [`SnapshotCatalog::read`] of the newest one.
