@@ -1,5 +1,5 @@
-//! Snapshots of a real cluster: what is in them, what is wrong with a damaged one, which of them stay, and sets of all groups
-//! that are taken while ranges move.
+//! Snapshots of a real cluster: what is in them, what is wrong with a damaged one, which of them stay, and sets of all
+//! groups that are taken while ranges move.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 

@@ -30,8 +30,8 @@ impl Endpoint {
         Ok(inspect::examine(&self.parts.snapshots, manifest).await?)
     }
 
-    /// Deletes a snapshot, but not the last good one of its group, and none of the newest set. Older sets that name it go
-    /// with it; answers which. Recorded in the audit log.
+    /// Deletes a snapshot, but not the last good one of its group, and none of the newest set. Older sets that name it
+    /// go with it; answers which. Recorded in the audit log.
     pub async fn delete_snapshot(
         &self,
         group: Option<GroupId>,
@@ -55,8 +55,8 @@ impl Endpoint {
         Ok(inspect::examine_set(&self.parts.snapshots, set, |_| {}).await?)
     }
 
-    /// Takes a set of snapshots of all groups that go together, and answers once it is durable and was read back. Recorded in
-    /// the audit log.
+    /// Takes a set of snapshots of all groups that go together, and answers once it is durable and was read back.
+    /// Recorded in the audit log.
     pub async fn take_snapshot_set(&self, actor: String) -> Answer<SetManifest> {
         let take = || async {
             match self.meta_call(MetaCall::TakeSnapshotSet).await? {

@@ -63,8 +63,8 @@ impl SetDesk {
         told.await.unwrap_or(Err(GroupError::NotLeader { leader: None }))
     }
 
-    /// The right to begin a move or to change the map at this member; nobody else has it until it is dropped. A move that has
-    /// begun goes on without it.
+    /// The right to begin a move or to change the map at this member; nobody else has it until it is dropped. A move
+    /// that has begun goes on without it.
     pub async fn may_start(&self) -> OwnedMutexGuard<()> {
         self.starts.clone().lock_owned().await
     }

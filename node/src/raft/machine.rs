@@ -94,8 +94,8 @@ impl State {
         *self.applied.borrow()
     }
 
-    /// Stores a snapshot of the present state, to be handed to openraft by the next [`Builder`]. It is on disk when this
-    /// returns.
+    /// Stores a snapshot of the present state, to be handed to openraft by the next [`Builder`]. It is on disk when
+    /// this returns.
     pub(crate) async fn prepare_snapshot(self: &Arc<Self>) -> io::Result<SnapshotMeta> {
         let (meta, bytes) = self.save_snapshot().await?;
         *self.stored.lock() = Some((meta.clone(), bytes));
@@ -289,8 +289,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
 /// Hands openraft a snapshot: the one that [`State::prepare_snapshot`] has stored, otherwise a new one.
 ///
-/// An error here ends the group, so snapshots that are wanted and not needed are stored before openraft hears of them: a
-/// disk too full for a snapshot is no reason to stop.
+/// An error here ends the group, so snapshots that are wanted and not needed are stored before openraft hears of them:
+/// a disk too full for a snapshot is no reason to stop.
 #[derive(Debug)]
 pub(crate) struct Builder {
     state: Arc<State>,

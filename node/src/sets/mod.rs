@@ -3,10 +3,11 @@
 //! ```text
 //!   hold new moves ─► the present one ends ─► every group takes a snapshot ─► let moves go on ─► read back, check ─► set
 //! ```
-//! No move is under way while the groups take theirs, so each is before all of them or behind all of them. That this went
-//! well is not believed but checked, by what stands in the snapshots ([`consistency`](crate::snapshot::consistency)): another
-//! leader of the meta group may have moved something meanwhile. The set's description is written last and only then, so
-//! that what stands in the store can be restored. Decides nothing about what a set must be.
+//! No move is under way while the groups take theirs, so each is before all of them or behind all of them. That this
+//! went well is not believed but checked, by what stands in the snapshots
+//! ([`consistency`](crate::snapshot::consistency)): another leader of the meta group may have moved something
+//! meanwhile. The set's description is written last and only then, so that what stands in the store can be restored.
+//! Decides nothing about what a set must be.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -123,7 +124,21 @@ impl SetTaker {
         let Some(first) = manifests.first() else { return Err(Failed::Apart("there were none".to_owned())) };
         let set = SetManifest::of(&first.cluster, found.0, &manifests, member, now);
         self.catalog.write_set(&set).await.map_err(|error| Failed::No(unwritten(&error)))?;
+        self.still_there(&set).await?;
         Ok(set)
+    }
+
+    /// Retention may have taken one of the snapshots away before it knew of the set; then there is no set.
+    async fn still_there(&self, set: &SetManifest) -> Result<(), Failed> {
+        for member in &set.snapshots {
+            if let Err(error) = self.catalog.manifest_in(set, member).await {
+                if let Err(left) = self.catalog.delete_set(set).await {
+                    tracing::warn!(set = %set.set, error = %left, "cannot take a snapshot set back");
+                }
+                return Err(Failed::Apart(error.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Has every group take a snapshot while no move is under way. Answers them, and the epoch of the map then.

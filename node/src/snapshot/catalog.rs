@@ -1,7 +1,7 @@
 //! The snapshots of a cluster in a store: `cluster/<id>/group/<g>/<snapshot>/{data,manifest.json}`.
 //!
-//! The manifest is written last and only once, so what a listing shows is whole; and it is deleted first. Beside the groups
-//! stand the snapshot sets ([`sets`]). [`locate`]: finding a snapshot by its id, and taking one away.
+//! The manifest is written last and only once, so what a listing shows is whole; and it is deleted first. Beside the
+//! groups stand the snapshot sets ([`sets`]). [`locate`]: finding a snapshot by its id, and taking one away.
 
 pub mod locate;
 mod sets;

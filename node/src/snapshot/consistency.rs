@@ -1,8 +1,8 @@
 //! Whether snapshots of a cluster's groups make a set: a decision on what each of them says of moves and ownership.
 //!
-//! A lock is in the group that owns its name. So every snapshot must own exactly what the map in the snapshot of group 0
-//! gives its group, and none may be in the middle of a move: then a move is before all of them or behind all of them, and no
-//! lock is in two of them or in none. Pure; it does not matter how the snapshots came about, or in which order.
+//! A lock is in the group that owns its name. So every snapshot must own exactly what the map in the snapshot of group
+//! 0 gives its group, and none may be in the middle of a move: then a move is before all of them or behind all of them,
+//! and no lock is in two of them or in none. Pure; it does not matter how the snapshots came about, or in which order.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What is inside of a snapshot: its data read back, compared with the manifest, decoded, and checked against every rule
-//! that a state must obey.
+//! What is inside of a snapshot: its data read back, compared with the manifest, decoded, and checked against every
+//! rule that a state must obey.
 //!
 //! Nothing is changed, neither in the store nor in a group. Works on any store, also without a cluster.
 

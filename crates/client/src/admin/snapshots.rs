@@ -170,8 +170,8 @@ impl Admin {
         ask!(self, AdminClient, take_snapshot_set, request).map(Into::into)
     }
 
-    /// Has a member verify each snapshot of a set, and that they go together. A set that cannot be used is no error, but has a
-    /// fault.
+    /// Has a member verify each snapshot of a set, and that they go together. A set that cannot be used is no error,
+    /// but has a fault.
     ///
     /// # Errors
     /// As the member answers (`NotFound` where there is none), or none did.

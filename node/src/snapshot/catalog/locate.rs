@@ -84,8 +84,8 @@ impl SnapshotCatalog {
         }
     }
 
-    /// Deletes a snapshot, but not the last good one of its group, and none that the newest set names. Older sets that name
-    /// it go before it. Answers which sets those were.
+    /// Deletes a snapshot, but not the last good one of its group, and none that the newest set names. Older sets that
+    /// name it go before it. Answers which sets those were.
     ///
     /// # Errors
     /// Any [`RemoveError`]; nothing is deleted then, but for older sets where the store failed in the middle.

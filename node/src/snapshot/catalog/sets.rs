@@ -1,4 +1,5 @@
-//! The snapshot sets of a cluster in a store: `cluster/<id>/set/<set>.json`, each naming snapshots that stand beside it.
+//! The snapshot sets of a cluster in a store: `cluster/<id>/set/<set>.json`, each naming snapshots that stand beside
+//! it.
 
 use super::{CatalogError, SnapshotCatalog};
 use crate::{

@@ -1,4 +1,5 @@
-//! Snapshots taken in the middle of moves, at every point and in every order, against a model that knows where each lock is.
+//! Snapshots taken in the middle of moves, at every point and in every order, against a model that knows where each
+//! lock is.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -259,8 +260,8 @@ fn every_group_of_the_map_is_needed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Snapshots are taken at any time between the steps of any moves, each group's anew again and again. Whenever the newest
-    /// ones are said to make a set, every lock is in exactly one of them.
+    /// Snapshots are taken at any time between the steps of any moves, each group's anew again and again. Whenever the
+    /// newest ones are said to make a set, every lock is in exactly one of them.
     #[test]
     fn what_makes_a_set_has_every_lock_once(
         acts in prop::collection::vec((any::<u8>(), prop::option::weighted(0.6, 0..=GROUPS.len())), 1..120)

@@ -185,8 +185,8 @@ pub(crate) async fn show(
 
 /// Verify one snapshot
 ///
-/// Reads it back, compares it with its digest, decodes it, and checks every rule that a state must obey. One that cannot be
-/// used is no error: `whole` is false then, and `fault` says why.
+/// Reads it back, compares it with its digest, decodes it, and checks every rule that a state must obey. One that
+/// cannot be used is no error: `whole` is false then, and `fault` says why.
 #[utoipa::path(post, path = "/v1/snapshots/verify", operation_id = "verify_snapshot", tag = "cluster",
     request_body = SnapshotBody,
     responses((status = 200, description = "The snapshot, and what is in it or wrong with it.", body = SnapshotAnswer),

@@ -118,8 +118,8 @@ pub(crate) async fn list(api: Data<Api>, _: QueryArgs<NoArgs>) -> Result<HttpRes
 
 /// Take a snapshot set
 ///
-/// One snapshot of every group, the meta group included, with no move of a range in the middle. The answer comes once it is
-/// durable and was read back. The audit log says who asked.
+/// One snapshot of every group, the meta group included, with no move of a range in the middle. The answer comes once
+/// it is durable and was read back. The audit log says who asked.
 #[utoipa::path(post, path = "/v1/snapshots/sets", operation_id = "take_snapshot_set", tag = "cluster",
     request_body = TakeSetBody,
     responses((status = 202, description = "The set that was taken.", body = SetJson),
@@ -136,7 +136,8 @@ pub(crate) async fn take(
 
 /// Verify a snapshot set
 ///
-/// Verifies each of its snapshots, and that they go together. A set that cannot be used is no error: `whole` is false then.
+/// Verifies each of its snapshots, and that they go together. A set that cannot be used is no error: `whole` is false
+/// then.
 #[utoipa::path(post, path = "/v1/snapshots/sets/verify", operation_id = "verify_snapshot_set", tag = "cluster",
     request_body = SetBody,
     responses((status = 200, description = "The set, and what is in it or wrong with it.", body = VerifiedSetAnswer),
