@@ -77,7 +77,7 @@ fn a_restored_cluster_goes_on_above_every_token() {
     );
 
     let started = Instant::now();
-    let restored = Cluster::resume(SHAPE, base, folder);
+    let restored = Cluster::start_in(SHAPE, base, folder);
     for session in [&first, &second] {
         let keepalive = json!({ "session": session });
         post(&format!("{}/v1/sessions/keepalive", restored.http(1)), &keepalive).expect(410);

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdfast_partitioner::GroupId;
 
 use crate::{
-    config::MemberConfig, group::bootstrap::first_leader, meta::placement::Placement, raft::types::MemberId,
+    config::{META_VOTERS, MemberConfig},
+    group::bootstrap::first_leader,
+    meta::placement::Placement,
+    raft::types::MemberId,
 };
-
-/// Most voters of the meta group where there are more members than replicas: more would make every change of the map slower.
-const META_VOTERS: usize = 5;
 
 /// Where the groups of a fresh cluster lie.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
-    config::{META_VOTERS, MemberConfig},
+    config::MemberConfig,
     endpoint::{
         self, Endpoint, MapWatch,
         health::Health,

@@ -83,7 +83,7 @@ impl Cluster {
     }
 
     /// A cluster that goes on in the folder `cluster` below this one, on this block of ports.
-    pub(crate) fn resume(options: Options, base: u16, folder: TempDir) -> Self {
+    pub(crate) fn start_in(options: Options, base: u16, folder: TempDir) -> Self {
         let mut cluster = Self { options, base, folder, dev: None, starts: 0 };
         cluster.start_again();
         cluster

@@ -6,7 +6,10 @@ use super::*;
 use crate::{
     meta::command::MetaCommand,
     raft::types::LogId,
-    snapshot::{memory_store::MemoryStore, raft_snapshot::tests::meta as snapshot_meta, source::Capture},
+    snapshot::{
+        memory_store::MemoryStore, raft_snapshot::tests::meta as snapshot_meta, set::SetManifest,
+        source::Capture, store::PutMode,
+    },
 };
 
 fn cluster(text: &str) -> ClusterId {

@@ -317,7 +317,7 @@ impl World {
         let range = moved.range.clone();
         let import = Import { move_number, attempt: 1, range, part: 0, moved: part.moved, last: part.last };
         match self.apply(moved.to, Command::Import(import)).result {
-            Ok(Outcome::Imported { complete: Some(digest) }) => digest,
+            Ok(Outcome::Imported { complete: Some(digest), .. }) => digest,
             other => panic!("an import was answered with {other:?}"),
         }
     }
