@@ -139,7 +139,7 @@ fn config(folder: &Path, number: u16, plan: &Plan, block: &Block) -> String {
     let mut text = format!(
         "cluster = \"faults\"\nmember = {number}\ndata_dir = {data:?}\n\
          listen = {{ http = \"{}\", grpc = \"{}\", peer = \"{}\" }}\n\
-         groups = {{ lock_groups = {} }}\nsnapshots = {{ dir = {:?} }}\n",
+         groups = {{ lock_groups = {} }}\nsnapshots = {{ store = {:?} }}\n",
         block.http(number),
         block.grpc(number),
         block.peer(number),

@@ -152,7 +152,7 @@ mod tests {
         let limits = CompactionLimits { keep_entries: 1_000, snapshot_entries: 2_000 };
         let mut compaction = Compaction::new(limits);
         assert!(!compaction.step(progress(1_999, None, None)).build_snapshot);
-        let step = compaction.step(progress(3_000, Some(2_500), None));
+        let step = compaction.step(progress(4_500, Some(2_500), None));
         assert_eq!(step, CompactionStep { build_snapshot: true, purge_upto: Some(1_500) });
     }
 
