@@ -6,8 +6,10 @@
 pub mod ground;
 pub mod works;
 
+mod acquaint;
 mod carried;
 mod parts;
+mod roster_file;
 
 use std::{fmt, net::TcpListener};
 

@@ -7,13 +7,14 @@ use std::{path::PathBuf, sync::Arc};
 use holdfast_partitioner::Registry;
 use tokio::sync::watch;
 
-use super::StartError;
+use super::{StartError, roster_file};
 use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
-    config::MemberConfig,
+    config::{MemberConfig, MemberEntry},
     log::{
         actor::{LogActor, LogOptions},
+        disk_id::DiskIdentity,
         error::LogFailure,
         group_number::GroupNumber,
         handle::LogHandle,
@@ -64,6 +65,8 @@ pub enum Disk {
         log: LogOpener,
         /// The folder.
         folder: PathBuf,
+        /// What it says of its disk.
+        identity: DiskIdentity,
     },
     /// A simulated disk.
     Memory {
@@ -82,6 +85,14 @@ impl Disk {
             Self::Memory { log, .. } => log.open_group(group),
         }
         .map_err(StartError::of)
+    }
+
+    /// The members as this one has last heard of them, where it has.
+    pub(super) fn roster(&self) -> Option<Vec<MemberEntry>> {
+        match self {
+            Self::Files { folder, .. } => roster_file::read(folder),
+            Self::Memory { .. } => None,
+        }
     }
 
     /// openraft's own snapshots of a group.
@@ -113,6 +124,9 @@ impl Ground {
             size_limit_bytes: None,
             on_commit: Some(on_commit),
         };
+        let identity = DiskIdentity::open(&config.data_dir).map_err(|error| {
+            StartError(format!("the folder {} cannot be used: {error}", config.data_dir.display()))
+        })?;
         let log = LogActor::open(options).map_err(StartError::of)?;
         let (log_failures, opener) = (log.failures(), log.opener());
         let log = host.spawn_actor(Role::Log, log);
@@ -120,7 +134,7 @@ impl Ground {
         let ground = Self {
             clock: Clock::system(),
             host,
-            disk: Disk::Files { log: opener, folder: config.data_dir.clone() },
+            disk: Disk::Files { log: opener, folder: config.data_dir.clone(), identity },
             log_failures,
             transport: Arc::new(GrpcTransport::new(cluster, member, Heard::new())),
             snapshots: Arc::new(store),

@@ -50,6 +50,7 @@ use crate::{
         figures::{Figures, GroupFigures},
     },
     peer::{PeerService, Transport},
+    place::voters::META_VOTERS,
     raft::{
         group::{GroupOptions, RaftGroup},
         table::Machine,
@@ -62,9 +63,6 @@ use crate::{
     },
     watch::{Audiences, WatchFanout, give_ups::Intent},
 };
-
-/// Most voters of the meta group where there are more members than replicas: more would make every change of the map slower.
-const META_VOTERS: usize = 5;
 
 /// Where the partition map is put for everybody to see.
 pub(super) type MapTell = watch::Sender<Option<Arc<PartitionMap>>>;
@@ -106,16 +104,12 @@ pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, Start
         election_timeout_max: raft.election_timeout_max,
     };
     let patience = timing.election_timeout_max * PATIENCE;
-    let peers: Vec<MemberId> =
-        config.members.iter().map(|entry| entry.id).filter(|id| *id != member).collect();
-    for entry in &config.members {
-        transport.learn(entry.id, &entry.peer);
-    }
+    let members = disk.roster().unwrap_or_else(|| config.members.clone());
     let (map_tell, map) = watch::channel(None);
     let (places_tell, places) = PlacesTell::new(&config);
     let instruments = metrics.instruments.clone();
     let router =
-        Router::new(member, peers, transport.clone(), patience, map.clone(), places.clone(), instruments);
+        Router::new(member, members, transport.clone(), patience, map.clone(), places.clone(), instruments);
     let heard = transport.heard().clone();
     let service = PeerService::new(cluster.clone(), member, Arc::new(router.clone()), heard);
     let catalog = SnapshotCatalog::new(snapshots, cluster);
@@ -139,22 +133,12 @@ pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, Start
 }
 
 impl Shared {
-    /// Members with their peer addresses.
-    pub(super) fn addresses(
-        &self,
-        members: impl IntoIterator<Item = MemberId>,
-    ) -> BTreeMap<MemberId, String> {
-        let members: BTreeSet<MemberId> = members.into_iter().collect();
-        let entries = self.config.members.iter().filter(|entry| members.contains(&entry.id));
-        entries.map(|entry| (entry.id, entry.peer.clone())).collect()
-    }
-
     /// The voters of the meta group: all members, but in a cluster of more members than replicas only the first few, and the
     /// others follow it.
     pub(super) fn meta_voters(&self) -> BTreeMap<MemberId, String> {
         let members: BTreeSet<MemberId> = self.config.members.iter().map(|entry| entry.id).collect();
         let most = if self.config.spreads() { META_VOTERS } else { usize::MAX };
-        self.addresses(members.into_iter().take(most))
+        self.router.addresses(members.into_iter().take(most))
     }
 
     async fn start_raft(

@@ -10,8 +10,9 @@ use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     StartError,
+    acquaint::{self, Acquaintance},
     carried::{Carried, Fatal, watch_fatal},
-    ground::Ground,
+    ground::{Disk, Ground},
     parts::{self, Opened, Shared},
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     group::bootstrap,
     log::error::LogFailure,
     meta::{
-        group::{MapSink, follow_map},
+        group::{MapSink, MetaGroup, follow_map},
         placement::Placement,
     },
     metrics::exporter::Metrics,
@@ -63,6 +64,7 @@ impl Works {
         let map_sink = Arc::new(MapSink::default());
         let meta = shared.start_meta(map_sink.clone()).await?;
         let (tell_fatal, fatal) = watch::channel(None);
+        let acquaintance = acquaintance(&shared, &service, &tell_fatal);
         let mut carried = Carried::new(shared.clone(), service.clone(), tell_fatal.clone());
         places_tell.tell(meta.placement(), meta.map().is_some());
         let placement = shared.router.placement();
@@ -76,18 +78,15 @@ impl Works {
         tasks.spawn(follow_map(meta.clone(), map_tell, places_tell, map_sink.stale()));
         tasks.spawn(Mover::new(meta.clone(), shared.router.clone()).run(map_sink.begun()));
         tasks.spawn(Planning::new(meta.clone(), shared.router.clone()).run());
-        let placer = Placer::new(meta.clone(), shared.router.clone(), shared.config.clone());
+        let placer = Placer::new(meta.clone(), shared.router.clone());
         tasks.spawn(placer.run(map_sink.placed()));
-        let lock_groups: Vec<GroupId> = lock_groups(&shared.config).collect();
-        tasks.spawn(bootstrap::provide_map(
-            meta.clone(),
-            lock_groups.clone(),
-            first_placement(&shared, &lock_groups),
-        ));
-        let voters = shared.meta_voters();
-        if voters.contains_key(&meta.raft().member()) {
-            let first = voters.keys().next().copied();
-            tasks.spawn(bootstrap::begin(meta.raft().clone(), voters, first));
+        if !shared.config.join {
+            found(&shared, &meta, service.admitted(), &mut tasks);
+        }
+        if let Some(acquaintance) = acquaintance {
+            let (router, folder) = (shared.router.clone(), acquaintance.folder.clone());
+            tasks.spawn(acquaint::follow_members(meta.clone(), router, folder, map_sink.members()));
+            tasks.spawn(acquaintance.run());
         }
         tasks.spawn(watch_fatal(meta.raft().clone(), tell_fatal.clone()));
         tasks.spawn(watch_log(log_failures.clone(), tell_fatal));
@@ -156,6 +155,32 @@ async fn hand_on(raft: &RaftGroup) {
     if let Err(error) = raft.transfer_leader(next.member).await {
         tracing::debug!(group = %raft.id(), %error, "leadership was not handed on");
     }
+}
+
+/// Begins what a fresh cluster needs, on a member that it begins with.
+fn found(shared: &Shared, meta: &MetaGroup, admitted: watch::Receiver<bool>, tasks: &mut JoinSet<()>) {
+    let lock_groups: Vec<GroupId> = lock_groups(&shared.config).collect();
+    let placement = first_placement(shared, &lock_groups);
+    tasks.spawn(bootstrap::provide_map(meta.clone(), lock_groups, placement));
+    let voters = shared.meta_voters();
+    if voters.contains_key(&meta.raft().member()) {
+        let first = voters.keys().next().copied();
+        tasks.spawn(bootstrap::begin(meta.raft().clone(), voters, first, admitted));
+    }
+}
+
+/// What makes a member on a real disk known; a simulated disk is never another one. Until it is known a new disk is kept out.
+fn acquaintance(shared: &Shared, service: &PeerService, fatal: &Fatal) -> Option<Acquaintance> {
+    let Disk::Files { folder, identity, .. } = &shared.disk else { return None };
+    service.admit(identity.admitted);
+    Some(Acquaintance {
+        config: shared.config.clone(),
+        router: shared.router.clone(),
+        service: service.clone(),
+        folder: folder.clone(),
+        identity: *identity,
+        fatal: fatal.clone(),
+    })
 }
 
 fn lock_groups(config: &MemberConfig) -> impl Iterator<Item = GroupId> + use<> {
