@@ -73,6 +73,8 @@ pub enum MemberCall {
     Replica(GroupId, ReplicaCall),
     /// May this member take part, from this disk?
     Hello {
+        /// Where it can be reached.
+        at: MemberEntry,
         /// Its disk.
         disk: DiskId,
     },
@@ -417,7 +419,9 @@ impl Router {
             }
             MemberCall::Ping => MemberAnswer::Pong(self.leads()),
             MemberCall::Replica(id, call) => MemberAnswer::Replica(self.answer_replica(id, call).await),
-            MemberCall::Hello { disk } => MemberAnswer::Greeting(self.greet(from, disk).await),
+            MemberCall::Hello { at, disk } => {
+                MemberAnswer::Greeting(self.greet(MemberEntry { id: from, ..at }, disk).await)
+            }
         }
     }
 

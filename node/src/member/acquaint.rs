@@ -28,6 +28,8 @@ const ANSWER: Duration = Duration::from_secs(1);
 /// What is needed to be known.
 pub(super) struct Acquaintance {
     pub(super) config: Arc<MemberConfig>,
+    /// Where this member can be reached.
+    pub(super) at: MemberEntry,
     pub(super) router: Router,
     pub(super) service: PeerService,
     pub(super) folder: PathBuf,
@@ -39,6 +41,7 @@ impl Acquaintance {
     /// Runs until the member stops, or may not go on.
     pub(super) async fn run(mut self) {
         let mut answered = BTreeSet::from([self.config.member]);
+        let mut known = false;
         loop {
             let greetings = self.ask_all().await;
             let refused = greetings.iter().find_map(|(_, greeting)| match greeting {
@@ -57,6 +60,10 @@ impl Acquaintance {
             if !self.identity.admitted && self.may_take_part(&answered, welcome.as_deref()) {
                 self.take_part(welcome.clone());
             }
+            if welcome.is_some() && !known {
+                known = true;
+                tracing::info!(disk = %self.identity.id, "the cluster knows this member and its disk");
+            }
             tokio::time::sleep(if welcome.is_some() { LOOK_AGAIN } else { ASK_AGAIN }).await;
         }
     }
@@ -67,7 +74,7 @@ impl Acquaintance {
         if others.is_empty() {
             others.push(self.config.member);
         }
-        let call = &MemberCall::Hello { disk: self.identity.id };
+        let call = &MemberCall::Hello { at: self.at.clone(), disk: self.identity.id };
         let asked = others.into_iter().map(|member| async move { (member, self.ask(member, call).await) });
         let answers = futures::future::join_all(asked).await;
         answers.into_iter().filter_map(|(member, answer)| Some((member, answer?))).collect()
@@ -75,7 +82,7 @@ impl Acquaintance {
 
     async fn ask(&self, member: MemberId, call: &MemberCall) -> Option<Greeting> {
         if member == self.config.member {
-            return Some(self.router.greet(member, self.identity.id).await);
+            return Some(self.router.greet(self.at.clone(), self.identity.id).await);
         }
         match tokio::time::timeout(ANSWER, self.router.ask(member, call)).await {
             Ok(Ok(MemberAnswer::Greeting(greeting))) => Some(greeting),

@@ -172,9 +172,12 @@ fn found(shared: &Shared, meta: &MetaGroup, admitted: watch::Receiver<bool>, tas
 /// What makes a member on a real disk known; a simulated disk is never another one. Until it is known a new disk is kept out.
 fn acquaintance(shared: &Shared, service: &PeerService, fatal: &Fatal) -> Option<Acquaintance> {
     let Disk::Files { folder, identity, .. } = &shared.disk else { return None };
+    // A configuration that validates has it.
+    let at = shared.config.this_member()?.clone();
     service.admit(identity.admitted);
     Some(Acquaintance {
         config: shared.config.clone(),
+        at,
         router: shared.router.clone(),
         service: service.clone(),
         folder: folder.clone(),

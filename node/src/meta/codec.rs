@@ -203,7 +203,8 @@ mod tests {
     }
 
     fn meet() -> MetaCommand {
-        MetaCommand::Roster(RosterCommand::Meet { member: 3, disk: DiskId::new(5) })
+        let MetaCommand::SetMember(record) = member() else { unreachable!("it is one") };
+        MetaCommand::Roster(RosterCommand::Meet { record, disk: DiskId::new(5) })
     }
 
     fn table() -> MetaTable {
@@ -237,7 +238,7 @@ mod tests {
         let stored = [[3].as_slice(), &sum.to_le_bytes(), &third].concat();
         assert_eq!(MetaTable::decode(&stored).as_ref(), Ok(&small), "format 3 is read");
         assert_eq!(encode_command(&roster()).unwrap(), b"\x01\x0c\x00\x01\x03\x01h\x01g\x01p");
-        assert_eq!(encode_command(&meet()).unwrap(), b"\x01\x0c\x01\x03\x05");
+        assert_eq!(encode_command(&meet()).unwrap(), b"\x01\x0c\x01\x03\x01h\x01g\x01p\x05");
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub enum RosterCommand {
     Begin(Vec<MemberRecord>),
     /// A member has come with this disk.
     Meet {
-        /// The member.
-        member: MemberId,
+        /// The member, and where it can be reached; replaces what was known before.
+        record: MemberRecord,
         /// Its disk.
         disk: DiskId,
     },
@@ -308,6 +308,12 @@ impl Roster {
         self.members.get(&member).is_some_and(|known| known.disk.is_some())
     }
 
+    /// Whether nothing is new about a member: it has come from this disk, and is reached there.
+    #[must_use]
+    pub fn knows(&self, record: &MemberRecord, disk: DiskId) -> bool {
+        self.members.get(&record.id).is_some_and(|known| known.disk == Some(disk) && known.record == *record)
+    }
+
     /// Whether a member may take part from a disk.
     ///
     /// # Errors
@@ -336,7 +342,7 @@ impl Roster {
         };
         match (command, placement.as_mut()) {
             (RosterCommand::Begin(_), _) => Ok(RosterDone::Set),
-            (RosterCommand::Meet { member, disk }, placement) => here.meet(placement, member, disk),
+            (RosterCommand::Meet { record, disk }, placement) => here.meet(placement, record, disk),
             (_, None) => Err(RosterRefusal::None),
             (RosterCommand::Change(new), Some(placement)) => here.change(placement, new),
             (RosterCommand::Finish { change, at_ms }, Some(placement)) => {
@@ -351,11 +357,13 @@ impl Roster {
     fn meet(
         &mut self,
         placement: Option<&mut Placement>,
-        member: MemberId,
+        record: MemberRecord,
         disk: DiskId,
     ) -> Result<RosterDone, RosterRefusal> {
+        let member = record.id;
         self.greets(member, disk)?;
         let known = self.members.get_mut(&member).ok_or(RosterRefusal::NotOnRoster { member })?;
+        known.record = record;
         if known.disk.replace(disk).is_some() {
             return Ok(RosterDone::Set);
         }

@@ -20,8 +20,8 @@ use crate::{config::MemberEntry, group::proposer::GroupError, log::disk_id::Disk
 pub enum RosterAsk {
     /// A member has come with this disk.
     Hello {
-        /// The member.
-        member: MemberId,
+        /// The member, and where it can be reached.
+        at: MemberEntry,
         /// Its disk.
         disk: DiskId,
     },
@@ -68,10 +68,10 @@ impl MetaGroup {
         self.raft().with_meta(|meta, _| meta.roster().cloned()).flatten()
     }
 
-    /// The members on the roster as this member's replica has it; none where the cluster has no roster.
+    /// The members as this member's replica has them; none where they have never changed: there the configurations count.
     pub fn entries(&self) -> Option<Vec<MemberEntry>> {
-        let entries = |roster: &Roster| roster.members().values().map(|known| entry(&known.record)).collect();
-        self.raft().with_meta(|meta, _| meta.roster().map(entries)).flatten()
+        let roster = self.roster().filter(Roster::has_changed)?;
+        Some(roster.members().values().map(|known| entry(&known.record)).collect())
     }
 
     /// Changes the roster.
@@ -84,9 +84,9 @@ impl MetaGroup {
 
     pub(super) async fn roster_ask(&self, ask: RosterAsk) -> MetaResult {
         match ask {
-            RosterAsk::Hello { member, disk } => {
+            RosterAsk::Hello { at, disk } => {
                 self.have_roster().await?;
-                self.change_roster(RosterCommand::Meet { member, disk }).await?;
+                self.change_roster(RosterCommand::Meet { record: record(&at), disk }).await?;
                 Ok(MetaAnswer::Done)
             }
             RosterAsk::Change { kind, actor, reason, request, reachable, dry_run } => {

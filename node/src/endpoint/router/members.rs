@@ -2,7 +2,7 @@
 //!
 //! Begins with what the member was told at its start and follows the roster. Decides nothing: the roster does.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ use crate::{
     log::disk_id::DiskId,
     meta::{
         group::{MetaCall, MetaGroup},
-        roster_asks::RosterAsk,
+        roster::RosterRefusal,
+        roster_asks::{RosterAsk, record},
     },
     raft::types::MemberId,
 };
@@ -53,10 +54,7 @@ impl Router {
     }
 
     /// Members with their peer addresses.
-    pub fn addresses(
-        &self,
-        members: impl IntoIterator<Item = MemberId>,
-    ) -> std::collections::BTreeMap<MemberId, String> {
+    pub fn addresses(&self, members: impl IntoIterator<Item = MemberId>) -> BTreeMap<MemberId, String> {
         let known = self.members();
         let address =
             |id: MemberId| known.iter().find(|entry| entry.id == id).map(|entry| entry.peer.clone());
@@ -65,26 +63,24 @@ impl Router {
 
     /// What this member has to say to another that wants to take part from a disk: by its own replica of the roster, and where
     /// that has nothing against it, by the meta group's leader, which notes the disk.
-    pub async fn greet(&self, from: MemberId, disk: DiskId) -> Greeting {
+    pub async fn greet(&self, at: MemberEntry, disk: DiskId) -> Greeting {
         let Some(roster) = self.meta().and_then(MetaGroup::roster) else {
-            return self.note_hello(from, disk).await;
+            return self.note_hello(at, disk).await;
         };
-        match roster.greets(from, disk) {
+        match roster.greets(at.id, disk) {
             // A place that was just made is known to the leader first.
-            Err(refusal @ crate::meta::roster::RosterRefusal::NotOnRoster { .. }) => {
-                match self.note_hello(from, disk).await {
-                    Greeting::Unknown => Greeting::Refused { why: refusal.to_string() },
-                    said => said,
-                }
-            }
+            Err(refusal @ RosterRefusal::NotOnRoster { .. }) => match self.note_hello(at, disk).await {
+                Greeting::Unknown => Greeting::Refused { why: refusal.to_string() },
+                said => said,
+            },
             Err(refusal) => Greeting::Refused { why: refusal.to_string() },
-            Ok(()) if roster.has_met(from) => Greeting::Welcome((*self.members()).clone()),
-            Ok(()) => self.note_hello(from, disk).await,
+            Ok(()) if roster.knows(&record(&at), disk) => Greeting::Welcome((*self.members()).clone()),
+            Ok(()) => self.note_hello(at, disk).await,
         }
     }
 
-    async fn note_hello(&self, member: MemberId, disk: DiskId) -> Greeting {
-        match self.meta_call_once(&MetaCall::Roster(RosterAsk::Hello { member, disk })).await {
+    async fn note_hello(&self, at: MemberEntry, disk: DiskId) -> Greeting {
+        match self.meta_call_once(&MetaCall::Roster(RosterAsk::Hello { at, disk })).await {
             Ok(_) => Greeting::Welcome((*self.members()).clone()),
             Err(GroupError::Conflict { why } | GroupError::Refused { why }) => Greeting::Refused { why },
             Err(_) => Greeting::Unknown,

@@ -52,7 +52,7 @@ impl Cluster {
     }
 
     fn meet(&mut self, member: MemberId, number: u64) -> Result<(), RosterRefusal> {
-        self.apply(RosterCommand::Meet { member, disk: disk(number) }).map(drop)
+        self.apply(RosterCommand::Meet { record: record(member), disk: disk(number) }).map(drop)
     }
 
     fn ask(&mut self, kind: MemberChangeKind) -> Result<MemberChange, RosterRefusal> {
@@ -145,6 +145,16 @@ fn a_member_is_replaced_from_the_moment_the_new_one_has_come() {
 }
 
 #[test]
+fn a_member_says_itself_where_it_is_reached() {
+    let mut cluster = Cluster::of(3);
+    let moved = MemberRecord { id: 2, ..elsewhere(0) };
+    cluster.apply(RosterCommand::Meet { record: moved.clone(), disk: disk(2) }).unwrap();
+    let roster = cluster.roster.unwrap();
+    assert_eq!(roster.members()[&2].record, moved);
+    assert!(roster.knows(&moved, disk(2)) && !roster.knows(&record(2), disk(2)));
+}
+
+#[test]
 fn a_disk_that_was_lost_is_refused_with_the_way_out() {
     let mut cluster = Cluster::of(3);
     cluster.meet(2, 2).unwrap();
@@ -201,8 +211,10 @@ fn command() -> impl Strategy<Value = RosterCommand> {
         (1_u64..9, 0_u64..9).prop_map(|(old, id)| MemberChangeKind::Replace { old, new: elsewhere(id) }),
     ];
     prop_oneof![
-        (1_u64..9, 0_u64..3)
-            .prop_map(|(member, lost)| RosterCommand::Meet { member, disk: disk(member + lost / 2) }),
+        (1_u64..9, 0_u64..3).prop_map(|(member, lost)| RosterCommand::Meet {
+            record: record(member),
+            disk: disk(member + lost / 2)
+        }),
         (kind, 0_u64..40).prop_map(|(kind, request)| RosterCommand::Change(NewMemberChange {
             kind,
             actor: "a".into(),

@@ -33,7 +33,7 @@ fn change(table: &mut MetaTable, command: RosterCommand) -> MetaOutcome {
 }
 
 fn meet(table: &mut MetaTable, member: MemberId) {
-    change(table, RosterCommand::Meet { member, disk: DiskId::new(member.into()) });
+    change(table, RosterCommand::Meet { record: record(member), disk: DiskId::new(member.into()) });
 }
 
 fn ask(table: &mut MetaTable, kind: MemberChangeKind) -> u64 {
