@@ -40,6 +40,9 @@ pub struct MemberConfig {
     pub member: MemberId,
     /// Folder of the log and the state; created where it is missing. Empty means "not set".
     pub data_dir: PathBuf,
+    /// Whether this member joins a living cluster, in which a place was made for it: then `members` needs this one and any
+    /// living one, and the rest comes from the cluster.
+    pub join: bool,
     /// Sockets this member listens on.
     pub listen: ListenConfig,
     /// All members of the cluster, this one included, as others reach them.
@@ -194,6 +197,16 @@ impl fmt::Display for Fault {
     }
 }
 
+impl MemberEntry {
+    /// Whether its addresses have the form of addresses.
+    ///
+    /// # Errors
+    /// Which has not, and what to do.
+    pub fn check(&self) -> Result<(), String> {
+        validate::check(self)
+    }
+}
+
 impl MemberConfig {
     /// Members that carry each group of a fresh cluster.
     pub fn replicas(&self) -> u16 {
@@ -222,6 +235,7 @@ impl Default for MemberConfig {
             cluster: "holdfast".into(),
             member: 0,
             data_dir: PathBuf::new(),
+            join: false,
             listen: ListenConfig::default(),
             members: Vec::new(),
             groups: GroupsConfig::default(),

@@ -9,8 +9,10 @@ pub mod layout;
 pub mod pulse;
 pub mod works;
 
+mod acquaint;
 mod carried;
 mod parts;
+mod roster_file;
 
 use std::{fmt, net::TcpListener, time::Duration};
 

@@ -3,28 +3,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+#[path = "placement/crowd.rs"]
+mod crowd;
 mod harness;
 #[path = "placement/over_http.rs"]
 mod over_http;
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
-    },
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
+use crowd::Crowd;
 use harness::{Cluster, Options, eventually, get, parts, post};
 use serde_json::{Value, json};
 
 /// How long a change of the placement may take here.
 const CHANGED_WITHIN: Duration = Duration::from_secs(40);
-const NAMES: usize = 6;
-/// Before a member that could not answer is asked again.
-const PAUSE: Duration = Duration::from_millis(50);
 
 fn six() -> Cluster {
     Cluster::start_with(Options { members: 6, groups: 1, restart: true })
@@ -63,71 +55,6 @@ fn places(cluster: &Cluster) -> Vec<(BTreeSet<u64>, BTreeSet<u64>)> {
     locks.map(|group| (numbers(&group["replicas"]), voters(group))).collect()
 }
 
-/// Clients at all members that take a few locks by turns, and never two of them the same one.
-struct Crowd {
-    stop: Arc<AtomicBool>,
-    turns: Arc<AtomicU64>,
-    clients: Vec<JoinHandle<()>>,
-}
-
-impl Crowd {
-    fn begin(cluster: &Cluster) -> Self {
-        let (stop, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let inside: Arc<Vec<AtomicU32>> = Arc::new((0..NAMES).map(|_| AtomicU32::new(0)).collect());
-        let newest: Arc<Vec<AtomicU64>> = Arc::new((0..NAMES).map(|_| AtomicU64::new(0)).collect());
-        let mut clients = Vec::new();
-        for at in 1..=6_u16 {
-            let (stop, turns, inside, newest) = (stop.clone(), turns.clone(), inside.clone(), newest.clone());
-            let (http, session) = (cluster.http(at), cluster.session(at, 600_000));
-            clients.push(std::thread::spawn(move || {
-                let (mut turn, mut request) = (usize::from(at), 0);
-                while !stop.load(Ordering::Relaxed) {
-                    let number = turn % NAMES;
-                    let name = format!("crowd/{number}");
-                    let id = format!("{at}-{request}");
-                    let body = json!({"name": name, "session": session, "request_id": id, "wait_ms": 20_000});
-                    let answer = post(&format!("{http}/v1/locks/acquire"), &body);
-                    if answer.status != 200 {
-                        // Without an outcome the same request is asked again: a member is down, or a group between two leaders.
-                        request += u32::from(answer.status == 408);
-                        std::thread::park_timeout(PAUSE);
-                        continue;
-                    }
-                    (turn, request) = (turn + 1, request + 1);
-                    let token = answer.expect(200)["token"].as_u64().unwrap();
-                    assert_eq!(inside[number].fetch_add(1, Ordering::SeqCst), 0, "two hold {name}");
-                    assert!(
-                        newest[number].fetch_max(token, Ordering::SeqCst) < token,
-                        "the token of {name} is old"
-                    );
-                    inside[number].fetch_sub(1, Ordering::SeqCst);
-                    let body = json!({"name": name, "session": session, "token": token});
-                    // One whose answer was lost has released it the first time.
-                    while !matches!(post(&format!("{http}/v1/locks/release"), &body).status, 200 | 409) {
-                        std::thread::park_timeout(PAUSE);
-                    }
-                    turns.fetch_add(1, Ordering::Relaxed);
-                }
-            }));
-        }
-        Self { stop, turns, clients }
-    }
-
-    /// Waits until clients have had more turns: nobody is stuck.
-    #[track_caller]
-    fn goes_on(&self) {
-        let before = self.turns.load(Ordering::Relaxed);
-        eventually("clients get their turns", CHANGED_WITHIN, || {
-            (self.turns.load(Ordering::Relaxed) >= before + 24).then_some(())
-        });
-    }
-
-    fn end(self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.clients.into_iter().for_each(|client| client.join().unwrap());
-    }
-}
-
 #[test]
 fn groups_are_added_and_take_their_share_while_locks_are_held() {
     let cluster = six();
@@ -137,7 +64,7 @@ fn groups_are_added_and_take_their_share_while_locks_are_held() {
     let session = cluster.session(6, 20_000);
     let held = json!({"name": "held", "session": session, "wait_ms": 0});
     let token = post(&format!("{}/v1/locks/acquire", cluster.http(6)), &held).expect(200)["token"].clone();
-    let crowd = Crowd::begin(&cluster);
+    let crowd = Crowd::begin(&cluster, 6);
     crowd.goes_on();
     let added = ask(&cluster, ["groups", "add"]);
     assert_eq!(numbers(&added[0]["replicas"]), BTreeSet::from([4, 5, 6]));
@@ -184,7 +111,7 @@ fn a_drained_member_gives_everything_away_also_when_members_are_killed_meanwhile
     ask(&cluster, ["groups", "add"]);
     let (code, err) = run(&cluster, ["partitions", "spread", "", "--over", "1,2", "--yes"]);
     assert_eq!(code, 0, "{err}");
-    let crowd = Crowd::begin(&cluster);
+    let crowd = Crowd::begin(&cluster, 6);
     crowd.goes_on();
     let (code, err) = run(&cluster, ["members", "drain", "2"]);
     assert_eq!(code, 0, "{err}");

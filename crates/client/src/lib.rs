@@ -63,11 +63,12 @@ pub use acquire_error::AcquireError;
 pub use admin::{
     Admin, AuditEntry, ClaimDetail, ClaimMember, ClaimPage, ClaimView, GroupDetail, GroupLoad, GroupView,
     HistoryView, HolderView, Kind, LeaderView, ListClaims, ListLocks, LockDetail, LockPage, LockView,
-    MemberView, MovingRange, NameLoad, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap,
-    PartitionOwner, PartitionPlan, PartitionRequest, PartitionRule, PartitionStep, PartitionTable,
-    PlannerEdit, PlannerLook, PlannerPolicy, PlannerProposal, PlannerState, PrefixLoad, SessionInfo,
-    SessionLock, SessionPage, SnapshotContent, SnapshotDetail, SnapshotLocks, SnapshotMeta, SnapshotSet,
-    SnapshotSetDetail, SnapshotSetMember, SnapshotView, StatusView, VoterView, WaiterView,
+    MemberChange, MemberChanges, MemberView, MembersWanted, MovingRange, NameLoad, NewMember,
+    PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionMap, PartitionOwner, PartitionPlan,
+    PartitionRequest, PartitionRule, PartitionStep, PartitionTable, PlannerEdit, PlannerLook, PlannerPolicy,
+    PlannerProposal, PlannerState, PrefixLoad, SessionInfo, SessionLock, SessionPage, SnapshotContent,
+    SnapshotDetail, SnapshotLocks, SnapshotMeta, SnapshotSet, SnapshotSetDetail, SnapshotSetMember,
+    SnapshotView, StatusView, VoterView, WaiterView,
 };
 pub use builder::{ClientBuilder, DEFAULT_CONNECT_TIMEOUT, DEFAULT_REQUEST_TIMEOUT};
 pub use channel::{Channel, ChannelError, ChannelFactory, TcpChannels};

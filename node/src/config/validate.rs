@@ -20,6 +20,8 @@ const FEWEST_ENTRIES: u64 = 1_000;
 /// More fill the disk.
 const MOST_ENTRIES: u64 = 10_000_000;
 const LONGEST_CLUSTER_NAME: usize = 64;
+/// Names of hosts have at most 253 characters.
+const LONGEST_ADDRESS: usize = 300;
 
 pub(super) fn validate(config: &MemberConfig) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -118,11 +120,27 @@ fn members(config: &MemberConfig, faults: &mut Vec<Fault>) {
         }
     }
     let voters = config.members.len();
-    if voters > 0 && voters.is_multiple_of(2) && !config.spreads() {
+    if config.join && voters == 1 {
+        faults.push(Fault::error("members", "to join a cluster, list a living member of it beside this one"));
+    }
+    if voters > 0 && !config.join && voters.is_multiple_of(2) && !config.spreads() {
         faults.push(Fault::warning(
             "members",
             format!("{voters} members survive no more failures than {} would; use an odd number", voters - 1),
         ));
+    }
+}
+
+/// What is wrong with the addresses of a member, where something is.
+pub(super) fn check(entry: &MemberEntry) -> Result<(), String> {
+    for (field, shape) in shapes(entry) {
+        shape.map_err(|message| format!("{field}: {message}"))?;
+    }
+    match [&entry.http, &entry.grpc, &entry.peer].into_iter().find(|text| text.len() > LONGEST_ADDRESS) {
+        Some(text) => {
+            Err(format!("an address of {} bytes is too long; give at most {LONGEST_ADDRESS}", text.len()))
+        }
+        None => Ok(()),
     }
 }
 
@@ -171,7 +189,7 @@ fn groups(config: &MemberConfig, faults: &mut Vec<Fault>) {
             "groups.replicas",
             "0 would carry no group at all; give an odd number, 3 as a rule",
         ));
-    } else if replicas > DEFAULT_REPLICAS && usize::from(replicas) > members && members > 0 {
+    } else if !config.join && replicas > DEFAULT_REPLICAS && usize::from(replicas) > members && members > 0 {
         faults.push(Fault::error(
             "groups.replicas",
             format!(

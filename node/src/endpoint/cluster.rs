@@ -69,7 +69,7 @@ impl Endpoint {
                     .unwrap_or_default(),
             }
         };
-        Ok(self.parts.config.members.iter().map(view).collect())
+        Ok(router.members().iter().map(view).collect())
     }
 
     /// The cluster's groups; figures of each from its leader where it can be reached.

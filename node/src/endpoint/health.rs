@@ -91,7 +91,8 @@ fn groups(router: &Router) -> Vec<GroupId> {
 async fn ask_around(router: Router, tell: watch::Sender<Arc<Known>>, interval: Duration) {
     let mut known = Known::default();
     while !tell.is_closed() {
-        let asked = router.peers().iter().map(|member| async {
+        let peers = router.peers();
+        let asked = peers.iter().map(|member| async {
             let answer = tokio::time::timeout(interval, router.ask(*member, &MemberCall::Ping)).await;
             (*member, answer)
         });

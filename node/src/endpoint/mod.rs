@@ -3,7 +3,7 @@
 //!
 //! - [`types`], [`error`]: what is asked and answered. [`router`]: the way to leaders. [`places`]: which members carry which
 //!   groups. [`hub`]: keepalives in batches.
-//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `claims`, `watch`, `cluster`, [`partitions`], `planner`, `placement`: the verbs. [`health`]: who can be
+//! - `sessions`, `locks`, `holds`, [`locate`], `elections`, `claims`, `watch`, `cluster`, [`partitions`], `planner`, `placement`, [`roster`]: the verbs. [`health`]: who can be
 //!   reached.
 //!
 //! Knows routing, retries and the words of errors. Does not know JSON, protobuf or sockets.
@@ -23,6 +23,7 @@ pub mod partitions;
 mod placement;
 pub mod places;
 mod planner;
+pub mod roster;
 pub mod router;
 mod sessions;
 mod snapshots;

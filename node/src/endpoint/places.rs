@@ -22,6 +22,8 @@ pub struct PlacesTell {
     tell: watch::Sender<Option<Arc<Placement>>>,
     everywhere: Arc<Placement>,
     spreads: bool,
+    /// Whether this member joins a living cluster: that has a placement, whatever stands in the log before it.
+    joins: bool,
 }
 
 /// The placement of a cluster that has none, by what a member was told at its start: every group on every member.
@@ -36,7 +38,7 @@ impl PlacesTell {
     pub fn new(config: &MemberConfig) -> (Self, PlacesWatch) {
         let everywhere = Arc::new(everywhere(config));
         let (tell, places) = watch::channel(None);
-        (Self { tell, everywhere, spreads: config.spreads() }, places)
+        (Self { tell, everywhere, spreads: config.spreads(), joins: config.join }, places)
     }
 
     /// The placement of a cluster that has none: every group on every member.
@@ -49,6 +51,7 @@ impl PlacesTell {
     pub fn tell(&self, placement: Option<Placement>, has_map: bool) {
         let now = match placement {
             Some(placement) => Some(Arc::new(placement)),
+            None if self.joins => None,
             None if has_map || !self.spreads => Some(self.everywhere.clone()),
             None => None,
         };

@@ -6,6 +6,7 @@
 mod current;
 mod far;
 mod keepalives;
+mod members;
 mod silence;
 mod verbs;
 
@@ -26,12 +27,14 @@ use tokio::{sync::watch, time::Instant};
 
 pub use self::far::{ReplicaAnswer, ReplicaCall};
 pub use self::keepalives::Said;
+pub use self::members::Greeting;
 use self::verbs::{elsewhere, end_of_acquire, leaves_no_record, repeatable};
 pub(super) use self::{
     keepalives::{HANGS, MOMENT},
     silence::{Asked, Silences},
 };
 use crate::{
+    config::MemberEntry,
     endpoint::{
         MapWatch,
         places::{Far, PlacesWatch},
@@ -41,6 +44,7 @@ use crate::{
         call::{GroupAnswer, GroupCall, GroupResult},
         proposer::GroupError,
     },
+    log::disk_id::DiskId,
     meta::group::{MetaCall, MetaGroup, MetaResult},
     metrics::{Instruments, service::Redirect},
     peer::{CallError, CallHandler, Transport},
@@ -67,6 +71,13 @@ pub enum MemberCall {
     Ping,
     /// A verb for a replica that you carry, whether it leads or not.
     Replica(GroupId, ReplicaCall),
+    /// May this member take part, from this disk?
+    Hello {
+        /// Where it can be reached.
+        at: MemberEntry,
+        /// Its disk.
+        disk: DiskId,
+    },
 }
 
 /// What it answers.
@@ -84,11 +95,13 @@ pub enum MemberAnswer {
     Unreadable,
     /// To [`MemberCall::Replica`].
     Replica(Result<ReplicaAnswer, GroupError>),
+    /// To [`MemberCall::Hello`].
+    Greeting(Greeting),
 }
 
 struct Inner {
     member: MemberId,
-    peers: Vec<MemberId>,
+    members: RwLock<Arc<Vec<MemberEntry>>>,
     transport: Arc<dyn Transport>,
     groups: RwLock<BTreeMap<GroupId, Group>>,
     /// Of the placement, the version that this member's groups are started and stopped by.
@@ -131,7 +144,7 @@ impl Router {
     /// A router without groups yet. `patience` is three times the longest election timeout.
     pub fn new(
         member: MemberId,
-        peers: Vec<MemberId>,
+        members: Vec<MemberEntry>,
         transport: Arc<dyn Transport>,
         patience: Duration,
         map: MapWatch,
@@ -143,7 +156,7 @@ impl Router {
         let current = watch::Sender::new(BTreeSet::new());
         let inner = Inner {
             member,
-            peers,
+            members: RwLock::default(),
             transport,
             groups,
             carried,
@@ -156,7 +169,9 @@ impl Router {
             far,
             instruments,
         };
-        Self { inner: Arc::new(inner) }
+        let router = Self { inner: Arc::new(inner) };
+        router.learn(members);
+        router
     }
 
     /// Hands over the meta group, once.
@@ -178,11 +193,6 @@ impl Router {
     /// This member.
     pub fn member(&self) -> MemberId {
         self.inner.member
-    }
-
-    /// The other members.
-    pub fn peers(&self) -> &[MemberId] {
-        &self.inner.peers
     }
 
     /// The lock groups on this member.
@@ -362,7 +372,7 @@ impl Router {
         }
     }
 
-    async fn meta_call_once(&self, call: &MetaCall) -> MetaResult {
+    pub(super) async fn meta_call_once(&self, call: &MetaCall) -> MetaResult {
         let meta = self.meta().ok_or(GroupError::NotLeader { leader: None })?;
         if meta.leads() {
             return meta.call(call.clone()).await;
@@ -394,7 +404,7 @@ impl Router {
         }
     }
 
-    async fn answer(&self, call: MemberCall) -> MemberAnswer {
+    async fn answer(&self, from: MemberId, call: MemberCall) -> MemberAnswer {
         match call {
             MemberCall::Group(id, call) => MemberAnswer::Group(match self.group(id) {
                 Some(group) => group.call(call).await,
@@ -409,6 +419,9 @@ impl Router {
             }
             MemberCall::Ping => MemberAnswer::Pong(self.leads()),
             MemberCall::Replica(id, call) => MemberAnswer::Replica(self.answer_replica(id, call).await),
+            MemberCall::Hello { at, disk } => {
+                MemberAnswer::Greeting(self.greet(MemberEntry { id: from, ..at }, disk).await)
+            }
         }
     }
 
@@ -439,7 +452,7 @@ impl CallHandler for Router {
         let router = self.clone();
         Box::pin(async move {
             let answer = match postcard::from_bytes::<MemberCall>(&request) {
-                Ok(call) => router.answer(call).await,
+                Ok(call) => router.answer(from, call).await,
                 Err(error) => {
                     tracing::warn!(from, %error, "a member asked what this version cannot read");
                     MemberAnswer::Unreadable

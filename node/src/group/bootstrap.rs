@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use holdfast_locktable::command::{Command, Own};
 use holdfast_partitioner::{GroupId, PartitionMap};
+use tokio::sync::watch;
 
 use super::Group;
 use crate::{
@@ -28,8 +29,16 @@ pub fn first_leader(group: GroupId, members: &[MemberId]) -> Option<MemberId> {
 }
 
 /// Gives a fresh group its voters. The member that should lead it first begins; the others follow later, in case it is
-/// not there.
-pub async fn begin(raft: RaftGroup, voters: BTreeMap<MemberId, String>, first: Option<MemberId>) {
+/// not there. Waits until the member may take part.
+pub async fn begin(
+    raft: RaftGroup,
+    voters: BTreeMap<MemberId, String>,
+    first: Option<MemberId>,
+    mut admitted: watch::Receiver<bool>,
+) {
+    if admitted.wait_for(|admitted| *admitted).await.is_err() {
+        return;
+    }
     if first != Some(raft.member()) {
         let mut leadership = raft.leadership();
         let led = leadership.wait_for(|now| now.leader.is_some());

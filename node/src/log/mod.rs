@@ -17,6 +17,7 @@
 
 pub mod actor;
 pub mod codec;
+pub mod disk_id;
 pub mod error;
 pub mod group_number;
 pub mod handle;

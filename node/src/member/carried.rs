@@ -109,9 +109,9 @@ impl Carried {
             return;
         }
         let first = if spread { founders.first().copied() } else { first_leader(group.id(), founders) };
-        let voters = self.shared.addresses(founders.iter().copied());
+        let voters = self.shared.router.addresses(founders.iter().copied());
         if let Some(tasks) = self.running.get_mut(&group.id()) {
-            tasks.spawn(bootstrap::begin(group.raft().clone(), voters, first));
+            tasks.spawn(bootstrap::begin(group.raft().clone(), voters, first, self.service.admitted()));
         }
     }
 

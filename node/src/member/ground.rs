@@ -7,13 +7,14 @@ use std::{path::PathBuf, sync::Arc};
 use holdfast_partitioner::Registry;
 use tokio::sync::watch;
 
-use super::StartError;
+use super::{StartError, roster_file};
 use crate::{
     actors::{ActorHost, Role},
     clock::Clock,
-    config::{MemberConfig, StorePlace},
+    config::{MemberConfig, MemberEntry, StorePlace},
     log::{
         actor::{LogActor, LogOptions},
+        disk_id::DiskIdentity,
         error::LogFailure,
         group_number::GroupNumber,
         handle::LogHandle,
@@ -65,6 +66,8 @@ pub enum Disk {
         log: LogOpener,
         /// The folder.
         folder: PathBuf,
+        /// What it says of its disk.
+        identity: DiskIdentity,
     },
     /// A simulated disk.
     Memory {
@@ -89,6 +92,14 @@ impl Disk {
     pub(super) fn log_space(&self) -> Option<LogSpace> {
         match self {
             Self::Files { log, .. } => Some(log.space()),
+            Self::Memory { .. } => None,
+        }
+    }
+
+    /// The members as this one has last heard of them, where it has.
+    pub(super) fn roster(&self) -> Option<Vec<MemberEntry>> {
+        match self {
+            Self::Files { folder, .. } => roster_file::read(folder),
             Self::Memory { .. } => None,
         }
     }
@@ -122,6 +133,9 @@ impl Ground {
             size_limit_bytes: None,
             on_commit: Some(on_commit),
         };
+        let identity = DiskIdentity::open(&config.data_dir).map_err(|error| {
+            StartError(format!("the folder {} cannot be used: {error}", config.data_dir.display()))
+        })?;
         let log = LogActor::open(options).map_err(StartError::of)?;
         let (log_failures, opener) = (log.failures(), log.opener());
         let log = host.spawn_actor(Role::Log, log);
@@ -129,7 +143,7 @@ impl Ground {
         let ground = Self {
             clock: Clock::system(),
             host,
-            disk: Disk::Files { log: opener, folder: config.data_dir.clone() },
+            disk: Disk::Files { log: opener, folder: config.data_dir.clone(), identity },
             log_failures,
             transport: Arc::new(GrpcTransport::new(cluster, member, Heard::new())),
             snapshots,

@@ -51,6 +51,7 @@ use crate::{
         figures::{Figures, GroupFigures},
     },
     peer::{PeerService, Transport},
+    place::voters::META_VOTERS,
     raft::{
         group::{GroupOptions, RaftGroup},
         table::Machine,
@@ -106,16 +107,12 @@ pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, Start
         election_timeout_max: raft.election_timeout_max,
     };
     let patience = timing.election_timeout_max * PATIENCE;
-    let peers: Vec<MemberId> =
-        config.members.iter().map(|entry| entry.id).filter(|id| *id != member).collect();
-    for entry in &config.members {
-        transport.learn(entry.id, &entry.peer);
-    }
+    let members = disk.roster().unwrap_or_else(|| config.members.clone());
     let (map_tell, map) = watch::channel(None);
     let (places_tell, places) = PlacesTell::new(&config);
     let instruments = metrics.instruments.clone();
     let router =
-        Router::new(member, peers, transport.clone(), patience, map.clone(), places.clone(), instruments);
+        Router::new(member, members, transport.clone(), patience, map.clone(), places.clone(), instruments);
     let heard = transport.heard().clone();
     let service = PeerService::new(cluster.clone(), member, Arc::new(router.clone()), heard);
     let catalog = SnapshotCatalog::new(snapshots, cluster);
@@ -139,16 +136,6 @@ pub(super) fn open(config: MemberConfig, ground: Ground) -> Result<Opened, Start
 }
 
 impl Shared {
-    /// Members with their peer addresses.
-    pub(super) fn addresses(
-        &self,
-        members: impl IntoIterator<Item = MemberId>,
-    ) -> BTreeMap<MemberId, String> {
-        let members: BTreeSet<MemberId> = members.into_iter().collect();
-        let entries = self.config.members.iter().filter(|entry| members.contains(&entry.id));
-        entries.map(|entry| (entry.id, entry.peer.clone())).collect()
-    }
-
     async fn start_raft(
         &self,
         id: GroupId,

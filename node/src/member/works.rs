@@ -9,8 +9,9 @@ use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     StartError,
+    acquaint::{self, Acquaintance},
     carried::{Carried, Fatal, watch_fatal},
-    ground::Ground,
+    ground::{Disk, Ground},
     layout,
     parts::{self, Opened, Shared},
 };
@@ -20,7 +21,7 @@ use crate::{
     endpoint::{Endpoint, holds::far::FarHolds, router::Router},
     group::bootstrap,
     log::error::LogFailure,
-    meta::group::{MapSink, follow_map},
+    meta::group::{MapSink, MetaGroup, follow_map},
     metrics::exporter::Metrics,
     moves::Mover,
     peer::PeerService,
@@ -61,6 +62,7 @@ impl Works {
         let map_sink = Arc::new(MapSink::default());
         let (meta, sets_asked) = shared.start_meta(map_sink.clone()).await?;
         let (tell_fatal, fatal) = watch::channel(None);
+        let acquaintance = acquaintance(&shared, &service, &tell_fatal);
         let mut carried = Carried::new(shared.clone(), service.clone(), tell_fatal.clone());
         places_tell.tell(meta.placement(), meta.map().is_some());
         let placement = shared.router.placement();
@@ -76,15 +78,15 @@ impl Works {
         tasks.spawn(Planning::new(meta.clone(), shared.router.clone()).run());
         let (router, catalog) = (shared.router.clone(), shared.catalog.clone());
         tasks.spawn(SetTaker::new(meta.clone(), router, catalog, sets_asked).run());
-        let placer = Placer::new(meta.clone(), shared.router.clone(), shared.config.clone());
+        let placer = Placer::new(meta.clone(), shared.router.clone());
         tasks.spawn(placer.run(map_sink.placed()));
-        let lock_groups = layout::lock_groups(&shared.config).collect();
-        let first_placement = layout::placement(&shared.config);
-        tasks.spawn(bootstrap::provide_map(meta.clone(), lock_groups, first_placement));
-        let voters = shared.addresses(layout::meta_voters(&shared.config));
-        if voters.contains_key(&meta.raft().member()) {
-            let first = voters.keys().next().copied();
-            tasks.spawn(bootstrap::begin(meta.raft().clone(), voters, first));
+        if !shared.config.join {
+            found(&shared, &meta, service.admitted(), &mut tasks);
+        }
+        if let Some(acquaintance) = acquaintance {
+            let (router, folder) = (shared.router.clone(), acquaintance.folder.clone());
+            tasks.spawn(acquaint::follow_members(meta.clone(), router, folder, map_sink.members()));
+            tasks.spawn(acquaintance.run());
         }
         tasks.spawn(watch_fatal(meta.raft().clone(), tell_fatal.clone()));
         tasks.spawn(watch_log(log_failures.clone(), tell_fatal));
@@ -158,6 +160,35 @@ async fn hand_on(raft: &RaftGroup) {
     if let Err(error) = raft.transfer_leader(next.member).await {
         tracing::debug!(group = %raft.id(), %error, "leadership was not handed on");
     }
+}
+
+/// Begins what a fresh cluster needs, on a member that it begins with.
+fn found(shared: &Shared, meta: &MetaGroup, admitted: watch::Receiver<bool>, tasks: &mut JoinSet<()>) {
+    let lock_groups = layout::lock_groups(&shared.config).collect();
+    let placement = layout::placement(&shared.config);
+    tasks.spawn(bootstrap::provide_map(meta.clone(), lock_groups, placement));
+    let voters = shared.router.addresses(layout::meta_voters(&shared.config));
+    if voters.contains_key(&meta.raft().member()) {
+        let first = voters.keys().next().copied();
+        tasks.spawn(bootstrap::begin(meta.raft().clone(), voters, first, admitted));
+    }
+}
+
+/// What makes a member on a real disk known; a simulated disk is never another one. Until it is known a new disk is kept out.
+fn acquaintance(shared: &Shared, service: &PeerService, fatal: &Fatal) -> Option<Acquaintance> {
+    let Disk::Files { folder, identity, .. } = &shared.disk else { return None };
+    // A configuration that validates has it.
+    let at = shared.config.this_member()?.clone();
+    service.admit(identity.admitted);
+    Some(Acquaintance {
+        config: shared.config.clone(),
+        at,
+        router: shared.router.clone(),
+        service: service.clone(),
+        folder: folder.clone(),
+        identity: *identity,
+        fatal: fatal.clone(),
+    })
 }
 
 /// Turns true trouble of the disk into a reason to stop.

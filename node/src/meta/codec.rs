@@ -2,20 +2,22 @@
 //! checksum, then postcard. Equal states have equal bytes. In format 1 the checksum of a state does not cover the version
 //! byte; from format 2 on it does, as the last byte, so that a newer state is told from a damaged version byte. What a format
 //! has more than the one before it stands last: the changes of the map in format 2, the planner's policy and the placement
-//! in format 3.
+//! in format 3, the roster in format 4.
 
 use holdfast_partitioner::planner::Policy;
 use serde::Serialize;
 
-use super::{changes::Changes, command::MetaCommand, placement::Placement, table::MetaTable};
+use super::{changes::Changes, command::MetaCommand, placement::Placement, roster::Roster, table::MetaTable};
 
-/// What format 3 has more than format 2.
-type SinceSecond = (Option<Policy>, Option<Placement>);
+/// What format 4 has more than format 3.
+type SinceThird = Option<Roster>;
+/// What format 4 has more than format 2.
+type SinceSecond = ((Option<Policy>, Option<Placement>), SinceThird);
 
 /// Version of the command encoding, its first byte.
 const COMMAND_FORMAT: u8 = 1;
 /// Version of the state encoding, its first byte.
-const TABLE_FORMAT: u8 = 3;
+const TABLE_FORMAT: u8 = 4;
 /// Version byte and checksum before the state.
 const TABLE_HEADER: usize = 5;
 
@@ -116,6 +118,7 @@ impl MetaTable {
             return match found {
                 1 => exactly(what, &with(&(Changes::default(), SinceSecond::default()), content)?),
                 2 => exactly(what, &with(&SinceSecond::default(), content)?),
+                3 => exactly(what, &with(&SinceThird::default(), content)?),
                 TABLE_FORMAT => exactly(what, content),
                 _ if found > TABLE_FORMAT => {
                     Err(MetaDecodeError::Format { what, found, known: TABLE_FORMAT })
@@ -163,9 +166,11 @@ mod tests {
     use holdfast_partitioner::{GroupId, PartitionMap};
 
     use super::*;
+    use crate::log::disk_id::DiskId;
     use crate::meta::{
         command::{AuditRecord, MemberRecord},
         placement::PlaceCommand,
+        roster::RosterCommand,
     };
 
     fn record() -> MetaCommand {
@@ -192,9 +197,19 @@ mod tests {
         MetaCommand::Place(PlaceCommand::Begin(Placement::spread(&members, &[GroupId(1)], 3)))
     }
 
+    fn roster() -> MetaCommand {
+        let MetaCommand::SetMember(record) = member() else { unreachable!("it is one") };
+        MetaCommand::Roster(RosterCommand::Begin(vec![record]))
+    }
+
+    fn meet() -> MetaCommand {
+        let MetaCommand::SetMember(record) = member() else { unreachable!("it is one") };
+        MetaCommand::Roster(RosterCommand::Meet { record, disk: DiskId::new(5) })
+    }
+
     fn table() -> MetaTable {
         let mut table = MetaTable::new();
-        for command in [record(), member(), init(), place()] {
+        for command in [record(), member(), init(), place(), roster(), meet()] {
             table.apply(command).result.unwrap();
         }
         table
@@ -210,19 +225,25 @@ mod tests {
         small.apply(member()).result.unwrap();
         let bytes = small.encode().unwrap();
         let first = b"\x00\x01\x03\x03\x01h\x01g\x01p\x01\x01\x07\x01a\x01b\x01c\x01d\x01e";
-        assert_eq!(bytes[0], 3);
+        assert_eq!(bytes[0], 4);
         let second = [first.as_slice(), b"\0\0\0\0"].concat();
-        assert_eq!(bytes[5..], [second.as_slice(), b"\0\0"].concat());
+        let third = [second.as_slice(), b"\0\0"].concat();
+        assert_eq!(bytes[5..], [third.as_slice(), b"\0"].concat());
         let stored = [[1].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
         assert_eq!(MetaTable::decode(&stored).as_ref(), Ok(&small), "format 1 is read");
         let sum = crc32fast::hash(&[second.as_slice(), &[2]].concat());
         let stored = [[2].as_slice(), &sum.to_le_bytes(), &second].concat();
         assert_eq!(MetaTable::decode(&stored).as_ref(), Ok(&small), "format 2 is read");
+        let sum = crc32fast::hash(&[third.as_slice(), &[3]].concat());
+        let stored = [[3].as_slice(), &sum.to_le_bytes(), &third].concat();
+        assert_eq!(MetaTable::decode(&stored).as_ref(), Ok(&small), "format 3 is read");
+        assert_eq!(encode_command(&roster()).unwrap(), b"\x01\x0c\x00\x01\x03\x01h\x01g\x01p");
+        assert_eq!(encode_command(&meet()).unwrap(), b"\x01\x0c\x01\x03\x01h\x01g\x01p\x05");
     }
 
     #[test]
     fn commands_and_states_survive_the_round_trip() {
-        for command in [record(), member(), init(), place()] {
+        for command in [record(), member(), init(), place(), roster(), meet()] {
             let bytes = encode_command(&command).unwrap();
             assert_eq!(decode_command(&bytes).unwrap(), command);
         }
@@ -245,11 +266,11 @@ mod tests {
     #[test]
     fn a_newer_state_is_told_from_a_damaged_version_byte() {
         let first = b"\0\0\0\0";
-        let damaged = [[4].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
-        assert_eq!(MetaTable::decode(&damaged), Err(MetaDecodeError::Version { found: 4 }));
-        let newer = [[4].as_slice(), &crc32fast::hash(b"later\x04").to_le_bytes(), b"later"].concat();
+        let damaged = [[5].as_slice(), &crc32fast::hash(first).to_le_bytes(), first].concat();
+        assert_eq!(MetaTable::decode(&damaged), Err(MetaDecodeError::Version { found: 5 }));
+        let newer = [[5].as_slice(), &crc32fast::hash(b"later\x05").to_le_bytes(), b"later"].concat();
         let said = MetaTable::decode(&newer).unwrap_err().to_string();
-        assert!(said.contains("state has format 4") && said.ends_with("run the newer version"), "{said}");
+        assert!(said.contains("state has format 5") && said.ends_with("run the newer version"), "{said}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     changes::NewChange,
     placement::{PlaceCommand, PlaceRefusal, Placed},
+    roster::{RosterCommand, RosterDone, RosterRefusal},
 };
 use crate::raft::types::MemberId;
 
@@ -75,6 +76,8 @@ pub enum MetaCommand {
     EditPolicy(PolicyEdit),
     /// Changes which members carry which groups.
     Place(PlaceCommand),
+    /// Changes who the members are.
+    Roster(RosterCommand),
 }
 
 /// One act of an operator.
@@ -139,6 +142,8 @@ pub enum MetaOutcome {
     Done,
     /// The placement is set.
     Placed(Placed),
+    /// The roster is set.
+    Roster(RosterDone),
 }
 
 /// A command that was refused; nothing has changed.
@@ -203,6 +208,9 @@ pub enum MetaRejection {
     /// Of the placement.
     #[error(transparent)]
     Place(PlaceRefusal),
+    /// Of the roster.
+    #[error(transparent)]
+    Roster(RosterRefusal),
 }
 
 impl MetaRejection {
@@ -220,7 +228,8 @@ impl MetaRejection {
             | Self::MoveGivenUp { .. }
             | Self::MoveDecided { .. }
             | Self::StepRefused { .. }
-            | Self::Place(_) => false,
+            | Self::Place(_)
+            | Self::Roster(_) => false,
         }
     }
 }

@@ -23,6 +23,8 @@ use super::{
     looks::{Looks, PlannerNow},
     placement::{PlaceCommand, Placed, Placement},
     places::{Doings, PlaceAsk, PlacementNow},
+    roster::MemberChange,
+    roster_asks::{RosterAsk, RosterNow},
     sets::SetDesk,
 };
 use crate::{
@@ -99,6 +101,8 @@ pub enum MetaCall {
     TakeSnapshot,
     /// Take snapshots of all groups that go together.
     TakeSnapshotSet,
+    /// A verb about who the members are.
+    Roster(RosterAsk),
 }
 
 /// What a verb answers.
@@ -129,6 +133,10 @@ pub enum MetaAnswer {
     Snapshot(Box<SnapshotView>),
     /// A snapshot set.
     SnapshotSet(Box<SetManifest>),
+    /// A change of the members that is under way, or would be.
+    MemberChange(Box<MemberChange>),
+    /// The changes of the members.
+    Roster(Box<RosterNow>),
 }
 
 /// The changes of the map as the leader of the meta group knows them.
@@ -276,6 +284,7 @@ impl MetaGroup {
                 self.confirm().await?;
                 Ok(MetaAnswer::SnapshotSet(Box::new(self.sets.take().await?)))
             }
+            MetaCall::Roster(ask) => Box::pin(self.roster_ask(ask)).await,
         }
     }
 
@@ -438,9 +447,15 @@ pub struct MapSink {
     stale: Arc<Notify>,
     begun: Arc<Notify>,
     placed: Arc<Notify>,
+    members: Arc<Notify>,
 }
 
 impl MapSink {
+    /// Notified when the roster may have changed.
+    pub fn members(&self) -> Arc<Notify> {
+        self.members.clone()
+    }
+
     /// Notified when the map may have changed.
     pub fn stale(&self) -> Arc<Notify> {
         self.stale.clone()
@@ -460,15 +475,22 @@ impl MapSink {
 impl ApplySink<MetaApplied> for MapSink {
     fn applied(&self, batch: Vec<(Position, MetaApplied)>) {
         let changed = |(_, applied): &(Position, MetaApplied)| {
-            matches!(applied.result, Ok(MetaOutcome::MapSet { .. } | MetaOutcome::Placed(_)))
+            let Ok(outcome) = &applied.result else { return false };
+            matches!(outcome, MetaOutcome::MapSet { .. } | MetaOutcome::Placed(_) | MetaOutcome::Roster(_))
         };
         if batch.iter().any(changed) {
             self.stale.notify_one();
         }
-        let placed =
-            |(_, applied): &(Position, MetaApplied)| matches!(applied.result, Ok(MetaOutcome::Placed(_)));
+        let placed = |(_, applied): &(Position, MetaApplied)| {
+            matches!(applied.result, Ok(MetaOutcome::Placed(_) | MetaOutcome::Roster(_)))
+        };
         if batch.iter().any(placed) {
             self.placed.notify_one();
+        }
+        let members =
+            |(_, applied): &(Position, MetaApplied)| matches!(applied.result, Ok(MetaOutcome::Roster(_)));
+        if batch.iter().any(members) {
+            self.members.notify_one();
         }
         let begun = |(_, applied): &(Position, MetaApplied)| {
             matches!(applied.result, Ok(MetaOutcome::ChangeBegun { .. }))
@@ -482,6 +504,7 @@ impl ApplySink<MetaApplied> for MapSink {
         self.stale.notify_one();
         self.begun.notify_one();
         self.placed.notify_one();
+        self.members.notify_one();
     }
 }
 

@@ -9,6 +9,8 @@ pub mod group;
 pub mod looks;
 pub mod placement;
 pub mod places;
+pub mod roster;
+pub mod roster_asks;
 pub mod sets;
 pub mod table;
 

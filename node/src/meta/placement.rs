@@ -426,6 +426,31 @@ impl Placement {
         Ok(Placed::Set)
     }
 
+    /// A member that is on the roster from now on may carry groups.
+    pub(super) fn admit(&mut self, member: MemberId) {
+        self.version += 1;
+        self.members.insert(member);
+    }
+
+    /// A member that is to go from the roster carries and leads nothing more. That enough are left was seen to before.
+    pub(super) fn retire(&mut self, member: MemberId) {
+        self.version += 1;
+        self.drained.insert(member);
+    }
+
+    /// A member stays after all.
+    pub(super) fn take_back(&mut self, member: MemberId) {
+        self.version += 1;
+        self.drained.remove(&member);
+    }
+
+    /// A member that carries nothing is off the roster.
+    pub(super) fn dismiss(&mut self, member: MemberId) {
+        self.version += 1;
+        self.members.remove(&member);
+        self.drained.remove(&member);
+    }
+
     fn undrain(&mut self, member: MemberId) -> Result<Placed, PlaceRefusal> {
         if !self.members.contains(&member) {
             return Err(PlaceRefusal::NoSuchMember { member });

@@ -71,6 +71,11 @@ impl MetaGroup {
         *self.doings().0.lock() = doing;
     }
 
+    /// What goes on with one group.
+    pub(super) fn doing(&self, group: GroupId) -> Option<Doing> {
+        self.doings().0.lock().get(&group).cloned()
+    }
+
     pub(super) async fn place_ask(&self, ask: PlaceAsk) -> MetaResult {
         let command = match ask {
             PlaceAsk::Show => {

@@ -12,6 +12,7 @@ use super::{
     changes::Changes,
     command::{AuditRecord, MemberRecord, MetaCommand, MetaOutcome, MetaRejection},
     placement::Placement,
+    roster::Roster,
 };
 use crate::raft::types::MemberId;
 
@@ -32,6 +33,8 @@ pub struct MetaTable {
     policy: Option<Policy>,
     /// Not in formats 1 and 2. A cluster without one has every group on every member.
     placement: Option<Placement>,
+    /// Who the members are. Not in formats 1 to 3. A cluster without one lives by its members' configuration.
+    roster: Option<Roster>,
 }
 
 /// Everything that applying one entry gives.
@@ -82,6 +85,10 @@ impl MetaTable {
                 let placed = Placement::apply(&mut self.placement, command);
                 placed.map(MetaOutcome::Placed).map_err(MetaRejection::Place)
             }
+            MetaCommand::Roster(command) => {
+                let done = Roster::apply(&mut self.roster, &mut self.placement, command);
+                done.map(MetaOutcome::Roster).map_err(MetaRejection::Roster)
+            }
         };
         MetaApplied { result }
     }
@@ -115,9 +122,17 @@ impl MetaTable {
     #[must_use]
     pub fn restored(&self, map: PartitionMap, placement: Option<Placement>, line: AuditRecord) -> Self {
         let changes = self.changes.restored(line.at_ms);
-        let mut after = Self { map: Some(map), members: BTreeMap::new(), changes, placement, ..self.clone() };
+        // Members of the lost cluster are none of this one, which begins by its configuration.
+        let (members, roster) = (BTreeMap::new(), None);
+        let mut after = Self { map: Some(map), members, roster, changes, placement, ..self.clone() };
         after.record(line);
         after
+    }
+
+    /// Who the members are; none in a cluster that lives by its members' configuration.
+    #[must_use]
+    pub const fn roster(&self) -> Option<&Roster> {
+        self.roster.as_ref()
     }
 
     /// The partition map, once there is one.

@@ -7,6 +7,7 @@ use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
 use holdfast_partitioner::GroupId;
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::{
     heard::Heard,
@@ -39,6 +40,8 @@ struct Inner {
     groups: RwLock<BTreeMap<GroupId, RaftGroup>>,
     handler: Arc<dyn CallHandler>,
     heard: Heard,
+    /// Whether this member may take part in its groups.
+    admitted: watch::Sender<bool>,
 }
 
 /// Who a message says it is from and for.
@@ -91,8 +94,19 @@ impl PeerService {
     /// A service without groups. `heard` is shared with the transport of the same member.
     #[must_use]
     pub fn new(cluster: ClusterId, member: MemberId, handler: Arc<dyn CallHandler>, heard: Heard) -> Self {
-        let groups = RwLock::default();
-        Self { inner: Arc::new(Inner { cluster, member, groups, handler, heard }) }
+        let (groups, admitted) = (RwLock::default(), watch::Sender::new(true));
+        Self { inner: Arc::new(Inner { cluster, member, groups, handler, heard, admitted }) }
+    }
+
+    /// Lets this member take part in its groups, or keeps it out of them: then it answers calls, and no vote and no append.
+    pub fn admit(&self, admitted: bool) {
+        self.inner.admitted.send_replace(admitted);
+    }
+
+    /// Whether this member may take part in its groups.
+    #[must_use]
+    pub fn admitted(&self) -> watch::Receiver<bool> {
+        self.inner.admitted.subscribe()
     }
 
     /// The cluster.
@@ -190,6 +204,10 @@ impl PeerService {
 
     fn replica(&self, group: GroupId) -> Result<RaftGroup, LinkError> {
         let member = self.inner.member;
+        if !*self.inner.admitted.borrow() {
+            let reason = format!("member {member} is new, and waits to hear that it may take part");
+            return Err(LinkError::Refused { to: member, reason });
+        }
         self.group(group).ok_or_else(|| LinkError::Refused {
             to: member,
             reason: format!("member {member} has no replica of group {group}"),

@@ -7,11 +7,14 @@
 //!   members      new one starts the group                                                    └─► old one stops it
 //! ```
 //! What stands in the meta log and in the group's own says how far a change is, so that another member goes on where one stopped.
-//! [`steps`], [`plan`], [`leaders`]: what to do. Here it is done.
+//! [`steps`], [`plan`], [`leaders`], [`voters`]: what to do. Here it is done.
 
 pub mod leaders;
 pub mod plan;
 pub mod steps;
+pub mod voters;
+
+mod roster;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +33,6 @@ use self::{
     steps::{Step, caught_up, next_step},
 };
 use crate::{
-    config::MemberConfig,
     endpoint::{
         router::{ReplicaAnswer, ReplicaCall, Router},
         types::cluster::GroupView,
@@ -66,7 +68,6 @@ const FRESH: f64 = 0.2;
 pub struct Placer {
     meta: MetaGroup,
     router: Router,
-    config: Arc<MemberConfig>,
     budget: Budget,
     seen: BTreeMap<GroupId, Seen>,
     /// Groups that wait for a member that cannot be reached, and since when.
@@ -86,15 +87,8 @@ struct Seen {
 
 impl Placer {
     /// A placer for a member.
-    pub fn new(meta: MetaGroup, router: Router, config: Arc<MemberConfig>) -> Self {
-        Self {
-            meta,
-            router,
-            config,
-            budget: Budget::default(),
-            seen: BTreeMap::new(),
-            absent: BTreeMap::new(),
-        }
+    pub fn new(meta: MetaGroup, router: Router) -> Self {
+        Self { meta, router, budget: Budget::default(), seen: BTreeMap::new(), absent: BTreeMap::new() }
     }
 
     /// Drives until the meta group's Raft half ends. `news` is notified when the placement changes. A cluster without one is
@@ -147,8 +141,9 @@ impl Placer {
             }
             doing.insert(*group, words);
         }
-        let busy = !doing.is_empty() || placement.unsettled().next().is_some();
-        self.tell(&views, doing);
+        let members = self.follow_roster(placement, &reachable).await;
+        let busy = members.is_some() || !doing.is_empty() || placement.unsettled().next().is_some();
+        self.tell(&views, doing, members);
         self.replace_absent(placement, &views, &reachable).await;
         busy || self.move_leader(placement, &views, &reachable).await
             || self.begin_change(placement, &reachable).await
@@ -162,8 +157,11 @@ impl Placer {
         }
     }
 
-    /// Every member follows the meta group, so that it knows the map and the placement.
+    /// Every member follows the meta group, so that it knows the map and the placement. Once the roster has changed that goes by it.
     async fn follow_meta(&self, placement: &Placement) {
+        if self.meta.roster().is_some_and(|roster| roster.has_changed()) {
+            return;
+        }
         let status = self.meta.raft().status();
         let known: BTreeSet<MemberId> =
             status.voters.iter().chain(&status.learners).map(|voter| voter.member).collect();
@@ -171,7 +169,7 @@ impl Placer {
         if missing.is_empty() {
             return;
         }
-        let learners = self.addresses(&missing);
+        let learners = self.router.addresses(missing.iter().copied());
         match timeout(LOOK, self.meta.raft().add_learners(learners)).await {
             Ok(Ok(())) => {
                 tracing::info!(members = ?missing, "these members follow the meta group from now on")
@@ -179,11 +177,6 @@ impl Placer {
             Ok(Err(error)) => tracing::debug!(%error, "members were not added to the meta group yet"),
             Err(_) => {}
         }
-    }
-
-    fn addresses(&self, members: &BTreeSet<MemberId>) -> BTreeMap<MemberId, String> {
-        let entries = self.config.members.iter().filter(|entry| members.contains(&entry.id));
-        entries.map(|entry| (entry.id, entry.peer.clone())).collect()
     }
 
     /// Takes a step, or says why it did not go through.
@@ -203,7 +196,7 @@ impl Placer {
             Step::Nothing | Step::Wait(_) => return Ok(()),
             Step::AddLearner(member) => {
                 self.carries(group, member, place.since).await?;
-                MembersCall::AddLearners(self.addresses(&BTreeSet::from([member])))
+                MembersCall::AddLearners(self.router.addresses([member]))
             }
             Step::RemoveLearners(learners) => MembersCall::RemoveLearners(learners),
             Step::Transfer(to) => MembersCall::Transfer { to },
@@ -261,12 +254,18 @@ impl Placer {
         self.seen.insert(view.group, Seen { leader: view.leader, since, last_log, at: now, rate });
     }
 
-    fn tell(&self, views: &BTreeMap<GroupId, GroupView>, mut doing: BTreeMap<GroupId, String>) {
+    fn tell(
+        &self,
+        views: &BTreeMap<GroupId, GroupView>,
+        mut doing: BTreeMap<GroupId, String>,
+        members: Option<String>,
+    ) {
         let of = |group: &GroupId| Doing {
             under_way: doing.remove(group),
             entries_per_s: self.seen.get(group).map_or(0.0, |seen| seen.rate),
         };
-        self.meta.set_doing(views.keys().copied().zip(views.keys().map(of)).collect());
+        let meta = (GroupId::META, Doing { under_way: members, entries_per_s: 0.0 });
+        self.meta.set_doing(views.keys().copied().zip(views.keys().map(of)).chain([meta]).collect());
     }
 
     /// Lets another member lead a group, where that is due. Answers whether it was.

@@ -1,9 +1,13 @@
-//! `holdfast members`: the processes of the cluster, and which of them are to carry nothing.
+//! `holdfast members`: the processes of the cluster, which of them are to carry nothing, and who comes and goes.
+
+mod change;
 
 mod recover;
 
 use clap::{Args, Subcommand};
-use holdfast_client::MemberView;
+use holdfast_client::{MemberView, MembersWanted, NewMember};
+
+use self::change::{How, Told};
 
 use crate::{
     cli::Global,
@@ -13,8 +17,19 @@ use crate::{
     say,
 };
 
-/// List the members of the cluster, drain them and take them back
+const HELP: &str = "\
+Examples:
+  holdfast members list
+  holdfast members add --peer 10.0.0.4:7612 --http http://10.0.0.4:7610 --grpc http://10.0.0.4:7611
+  holdfast members remove 4
+  holdfast members replace 3 --with 4 --write-config member.toml     a dead member, on the same machine
+  holdfast members changes                                           what is under way, and what was before
+
+There is one change at a time. Locks stay held, waiting calls wait, and sessions live on meanwhile.";
+
+/// List the members of the cluster, add, remove, replace and drain them
 #[derive(Debug, Args)]
+#[command(after_help = HELP)]
 pub(crate) struct MembersArgs {
     #[command(subcommand)]
     verb: Verb,
@@ -29,6 +44,67 @@ enum Verb {
     /// Allow a drained member to carry groups again
     Undrain(Which),
     Recover(Box<recover::RecoverArgs>),
+    /// Make a place for a new member and wait until it has come: it follows, catches up and may carry groups
+    Add {
+        /// Address of its peer listener, as `10.0.0.4:7612`
+        #[arg(long, value_name = "HOST:PORT")]
+        peer: String,
+        /// Base URL of its HTTP listener, as `http://10.0.0.4:7610`
+        #[arg(long, value_name = "URL")]
+        http: String,
+        /// URL of its gRPC listener, as `http://10.0.0.4:7611`
+        #[arg(long, value_name = "URL")]
+        grpc: String,
+        /// Its id; the next that was never used where it is not given
+        #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true)]
+        id: u64,
+        #[command(flatten)]
+        told: Told,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Take a member off: it gives its groups away first, and its id is never used again
+    Remove {
+        /// Its id
+        id: u64,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Have a new member in the place of one that is dead or lost its disk: first the new one comes, then the old one goes
+    Replace {
+        /// The id of the old one
+        old: u64,
+        /// The id of the new one; the next that was never used where it is not given
+        #[arg(long = "with", value_name = "ID", default_value_t = 0, hide_default_value = true)]
+        with: u64,
+        /// Address of the new one's peer listener; that of the old one where it is not given
+        #[arg(long, value_name = "HOST:PORT", default_value = "", hide_default_value = true)]
+        peer: String,
+        /// Base URL of its HTTP listener; that of the old one where it is not given
+        #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
+        http: String,
+        /// URL of its gRPC listener; that of the old one where it is not given
+        #[arg(long, value_name = "URL", default_value = "", hide_default_value = true)]
+        grpc: String,
+        #[command(flatten)]
+        told: Told,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Show the change of the members under way and the last ones before it
+    Changes {
+        /// Wait for the one under way to end first
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Stop a change: a new member that has not come stays out, one that was to go stays
+    Cancel {
+        /// Its number
+        change: u64,
+        /// Why, for the audit log
+        #[arg(long, value_name = "TEXT", default_value = "stopped by an operator")]
+        reason: String,
+    },
 }
 
 /// Which member, and why.
@@ -63,6 +139,32 @@ pub(crate) fn run(global: &Global, args: MembersArgs) -> Ended {
             Verb::Undrain(Which { id, reason }) => {
                 admin.drain_member(id, false, &reason, &cluster::actor()).await.map_err(|e| failed(&e))?;
                 say::line(&format!("member {id} may carry groups again"));
+            }
+            Verb::Add { peer, http, grpc, id, told, how } => {
+                let add = Some(NewMember { id, http, grpc, peer });
+                let wanted = MembersWanted { add, ..MembersWanted::default() };
+                return change::carry_out(global, &admin, wanted, Some(&told), &how).await;
+            }
+            Verb::Remove { id, how } => {
+                let wanted = MembersWanted { remove: Some(id), ..MembersWanted::default() };
+                return change::carry_out(global, &admin, wanted, None, &how).await;
+            }
+            Verb::Replace { old, with, peer, http, grpc, told, how } => {
+                let add = Some(NewMember { id: with, http, grpc, peer });
+                let wanted = MembersWanted { add, remove: Some(old), dry_run: false };
+                return change::carry_out(global, &admin, wanted, Some(&told), &how).await;
+            }
+            Verb::Changes { wait } => {
+                if wait {
+                    change::wait(&admin).await?;
+                }
+                let changes = admin.member_changes().await.map_err(|e| failed(&e))?;
+                output::print(global.output, &changes, change::table)?;
+            }
+            Verb::Cancel { change, reason } => {
+                let cancelled = admin.cancel_member_change(change, &reason, &cluster::actor()).await;
+                cancelled.map_err(|e| failed(&e))?;
+                say::line(&format!("member change {change} is stopped"));
             }
         }
         Ok(failure::OK)

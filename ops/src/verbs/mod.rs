@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub(crate) mod ask;
 pub(crate) mod claims;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -17,6 +17,7 @@ macro_rules! ask {
 
 mod claims;
 mod convert;
+mod members;
 mod partition_types;
 mod partitions;
 mod placement;
@@ -36,6 +37,7 @@ use crate::{
 };
 
 pub use claims::{ClaimDetail, ClaimMember, ClaimPage, ClaimView, ListClaims, PartitionOwner};
+pub use members::{MemberChange, MemberChanges, MembersWanted, NewMember};
 pub use partition_types::{
     MovingRange, PartitionChange, PartitionChangeEnd, PartitionChanges, PartitionPlan, PartitionRequest,
     PartitionStep,

@@ -4,7 +4,7 @@ use holdfast_partitioner::GroupId;
 use holdfast_proto::v1;
 use tonic::{Request, Response, Status};
 
-use super::{input, output, partitions, placement, planner, snapshots, status::status};
+use super::{input, members, output, partitions, placement, planner, snapshots, status::status};
 use crate::endpoint::{ApiError, Endpoint, types::ForceRelease};
 
 /// Serves `holdfast.v1.Admin`.
@@ -254,5 +254,26 @@ impl v1::admin_server::Admin for AdminService {
         request: Request<v1::DrainMemberRequest>,
     ) -> Result<Response<v1::DrainMemberResponse>, Status> {
         answer(placement::drain(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn change_members(
+        &self,
+        request: Request<v1::ChangeMembersRequest>,
+    ) -> Result<Response<v1::MemberChange>, Status> {
+        answer(members::change(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn cancel_member_change(
+        &self,
+        request: Request<v1::CancelMemberChangeRequest>,
+    ) -> Result<Response<v1::CancelMemberChangeResponse>, Status> {
+        answer(members::cancel(&self.endpoint, request.into_inner()).await)
+    }
+
+    async fn member_changes(
+        &self,
+        _request: Request<v1::MemberChangesRequest>,
+    ) -> Result<Response<v1::MemberChangesResponse>, Status> {
+        answer(members::changes(&self.endpoint).await)
     }
 }

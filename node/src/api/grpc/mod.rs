@@ -15,6 +15,7 @@ mod admin_service;
 mod claims_service;
 mod input;
 mod lock_service;
+mod members;
 mod output;
 mod partitions;
 mod placement;

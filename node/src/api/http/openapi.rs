@@ -49,7 +49,7 @@ use super::{
         cluster::changes::change, cluster::changes::show, cluster::changes::stop,
         cluster::planner::show, cluster::planner::edit,
         cluster::placement::show, cluster::placement::add, cluster::placement::transfer, cluster::placement::drain,
-        cluster::placement::undrain,
+        cluster::placement::undrain, cluster::members::change, cluster::members::show, cluster::members::cancel,
         cluster::snapshots::list, cluster::snapshots::take, cluster::snapshots::look::show,
         cluster::snapshots::look::verify, cluster::snapshots::look::delete, cluster::snapshots::sets::list,
         cluster::snapshots::sets::take, cluster::snapshots::sets::verify, cluster::audit::show,

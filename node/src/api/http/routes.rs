@@ -10,7 +10,7 @@ use actix_web::{
 
 use super::{
     claims,
-    cluster::{audit, changes, partitions, placement, planner, snapshots, status},
+    cluster::{audit, changes, members, partitions, placement, planner, snapshots, status},
     elections::{self, campaign},
     locks::{acquire, release, show, watch},
     probes,
@@ -114,6 +114,9 @@ pub(crate) fn table() -> Vec<Path> {
         Path::at("/v1/members").get(status::members),
         Path::at("/v1/members/drain").post(placement::drain),
         Path::at("/v1/members/undrain").post(placement::undrain),
+        Path::at("/v1/members/change").post(members::change),
+        Path::at("/v1/members/changes").get(members::show),
+        Path::at("/v1/members/cancel").post(members::cancel),
         Path::at("/v1/groups").get(status::groups),
         Path::at("/v1/groups/show").get(placement::show),
         Path::at("/v1/groups/add").post(placement::add),

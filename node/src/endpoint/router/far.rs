@@ -176,7 +176,8 @@ impl Router {
 
     /// This member, and those that answer it now.
     pub async fn reachable(&self) -> BTreeSet<MemberId> {
-        let asked = self.peers().iter().map(|member| async {
+        let peers = self.peers();
+        let asked = peers.iter().map(|member| async {
             let answer =
                 tokio::time::timeout(self.patience() / 3, self.ask(*member, &MemberCall::Ping)).await;
             matches!(answer, Ok(Ok(MemberAnswer::Pong(_)))).then_some(*member)

@@ -4,7 +4,7 @@ use holdfast_locktable::ids::Revision;
 use holdfast_partitioner::{GroupId, MapEpoch};
 use serde::{Deserialize, Serialize};
 
-use crate::raft::types::MemberId;
+use crate::{config::MemberEntry, raft::types::MemberId};
 
 /// One member of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +85,40 @@ impl GroupView {
             sessions: 0,
         }
     }
+}
+
+/// A change of the members, under way or over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberChangeView {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What it is, in words.
+    pub what: String,
+    /// The member that comes.
+    pub comes: Option<MemberEntry>,
+    /// The member that goes.
+    pub goes: Option<MemberId>,
+    /// Who asked for it.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+    /// When it began, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// How far it is, in words, while it is under way.
+    pub doing: Option<String>,
+    /// When it ended, in milliseconds since 1970.
+    pub ended_ms: Option<u64>,
+    /// Why it was stopped, where it was.
+    pub stopped: Option<String>,
+}
+
+/// The changes of the members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberChangesView {
+    /// The one under way.
+    pub under_way: Option<MemberChangeView>,
+    /// Those that are over, oldest first.
+    pub past: Vec<MemberChangeView>,
 }
 
 /// One group, and what is going on with it and why.

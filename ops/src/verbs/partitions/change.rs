@@ -1,12 +1,9 @@
 //! A change of the partition map from the operator's side: what it comes to, whether it shall be, and how it goes.
 
-use std::{
-    io::{self, IsTerminal, Write as _},
-    time::Duration,
-};
+use std::time::Duration;
 
 use clap::Args;
-use holdfast_client::{Admin, PartitionChange, PartitionPlan, PartitionRequest};
+use holdfast_client::{Admin, PartitionChange, PartitionRequest};
 
 use super::words;
 use crate::{
@@ -14,6 +11,7 @@ use crate::{
     cluster::{self, failed},
     failure::{self, Ended, Failure},
     output, say,
+    verbs::ask::agreed,
 };
 
 /// How often a change is looked at.
@@ -46,7 +44,7 @@ pub(super) async fn carry_out(global: &Global, admin: &Admin, request: Partition
         output::print(global.output, &plan, words::plan)?;
         return Ok(failure::OK);
     }
-    if !how.yes && !agreed(&plan)? {
+    if !how.yes && !agreed(&words::plan(&plan))? {
         say::line("nothing was changed");
         return Ok(failure::OK);
     }
@@ -64,22 +62,6 @@ pub(super) async fn carry_out(global: &Global, admin: &Admin, request: Partition
             Ok(failure::OK)
         }
     }
-}
-
-/// Shows what would move, and asks. Nobody to ask is an error, not a yes.
-fn agreed(plan: &PartitionPlan) -> Result<bool, Failure> {
-    if !io::stdin().is_terminal() {
-        return Err(Failure::usage("nobody is here to be asked; say --yes, or --dry-run to look first"));
-    }
-    for line in words::plan(plan).lines() {
-        say::line(line);
-    }
-    let mut question = io::stderr();
-    let asked = write!(question, "holdfast: go on? [y/N] ").and_then(|()| question.flush());
-    asked.map_err(|error| Failure::other(format!("cannot ask: {error}")))?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(|error| Failure::other(format!("cannot read: {error}")))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Waits for the end of a change, and says on the way what it is at.

@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod changes;
+pub(crate) mod members;
 pub(crate) mod partitions;
 pub(crate) mod placement;
 pub(crate) mod planner;
