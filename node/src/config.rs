@@ -24,7 +24,8 @@ pub const MAX_LOCK_GROUPS: u16 = 32;
 /// Replicas of each lock group where nothing else is said: one may fail.
 pub const DEFAULT_REPLICAS: u16 = 3;
 
-/// Most voters of the meta group where there are more members than replicas: more would make every change of the map slower.
+/// Most voters of the meta group where there are more members than replicas or the members have changed: more would make every
+/// change of the map slower.
 pub const META_VOTERS: usize = 5;
 
 /// The whole configuration of one member.

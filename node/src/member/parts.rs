@@ -2,12 +2,7 @@
 //!
 //! Each group's actors exist before its Raft half, which tells them what it applies; the half is bound to them after.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroUsize,
-    sync::Arc,
-    time::Duration,
-};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use holdfast_locktable::{ids::SessionId, table::LockTable};
 use holdfast_partitioner::{GroupId, PartitionMap, Registry};
@@ -51,12 +46,10 @@ use crate::{
         figures::{Figures, GroupFigures},
     },
     peer::{PeerService, Transport},
-    place::voters::META_VOTERS,
     raft::{
         group::{GroupOptions, RaftGroup},
         table::Machine,
         timing::Timing,
-        types::MemberId,
     },
     snapshot::{
         actor::{Snapshotter, SnapshotterOptions},

@@ -11,13 +11,11 @@ use std::collections::BTreeSet;
 
 use super::steps::caught_up;
 use crate::{
+    config::META_VOTERS,
     endpoint::types::cluster::{GroupView, VoterView},
     meta::{placement::Placement, roster::Roster},
     raft::types::MemberId,
 };
-
-/// Most voters of the meta group: more would make every change of the map slower.
-pub const META_VOTERS: usize = 5;
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -188,6 +188,7 @@ impl MembersFile {
                 cluster: self.cluster.clone(),
                 member: entry.id,
                 data_dir: entry.folder(&self.data_dir).to_owned(),
+                join: false,
                 listen,
                 members: members.clone(),
                 groups: GroupsConfig { lock_groups: self.lock_groups, replicas: self.replicas },
