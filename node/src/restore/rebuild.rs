@@ -3,11 +3,14 @@
 //! The map of group 0 decides which group owns what; every group's state must have all that the map gives it. Either all
 //! states fit together, or nothing comes of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use bytes::Bytes;
 use holdfast_locktable::table::{LockTable, RestoreRefusal, Restoring};
-use holdfast_partitioner::{GroupId, MapEpoch, PartitionMap};
+use holdfast_partitioner::{GroupId, MapEpoch, PartitionMap, Range};
 
 use crate::{
     config::{MAX_LOCK_GROUPS, META_VOTERS},
@@ -121,7 +124,7 @@ pub enum RebuildError {
         "the state of group 0 has no partition map: it was taken before the cluster had begun; restore a later one"
     )]
     NoMap,
-    /// The map names a group, or group 0 places one, of which there is no state.
+    /// The map gives something to a group of which there is no state.
     #[error(
         "there is no state of group {group}, which the restored cluster needs; restore a set that has it"
     )]
@@ -129,7 +132,7 @@ pub enum RebuildError {
         /// The group.
         group: GroupId,
     },
-    /// More groups than a cluster may have, or gaps in their numbers where those cannot be.
+    /// More groups than a cluster may have.
     #[error(
         "the lock groups {found:?} cannot be those of a cluster: they are numbered from 1 on, at most {MAX_LOCK_GROUPS}"
     )]
@@ -183,10 +186,8 @@ pub fn rebuild(found: &Found, plan: &Plan<'_>) -> Result<Rebuilt, RebuildError> 
     let placement = placement(found, plan, &numbers);
     let mut groups = BTreeMap::new();
     for group in &numbers {
-        let Some(At { state, index }) = found.groups.get(group) else {
-            return Err(RebuildError::MissingGroup { group: *group });
-        };
         let ranges = map.ranges_of(*group);
+        let at = state_of(found, *group, &ranges)?;
         let undecided = found.meta.state.changes().undecided();
         let into = Restoring {
             incarnation: plan.incarnation,
@@ -195,11 +196,11 @@ pub fn rebuild(found: &Found, plan: &Plan<'_>) -> Result<Rebuilt, RebuildError> 
             undecided,
             pause_ms,
         };
-        let state = state.restored(&into)?.encode().into();
+        let state = at.state.restored(&into)?.encode().into();
         let place = placement.as_ref().and_then(|placement| placement.groups.get(group));
         let voters: BTreeSet<MemberId> =
             place.map_or_else(|| plan.members.clone(), |place| place.replicas.iter().copied().collect());
-        let index = behind(*group, *index)?;
+        let index = behind(*group, at.index)?;
         groups.insert(*group, Group { state, index, members: voters.clone(), voters });
     }
     let (lock_groups, map_epoch) = (count(&numbers)?, map.epoch().0);
@@ -220,16 +221,42 @@ fn next_map(meta: &MetaTable, incarnation: u64) -> Result<PartitionMap, RebuildE
     PartitionMap::try_from(parts).map_err(|_faults| RebuildError::NoMap)
 }
 
-/// The lock groups that the new cluster has: those of the map, and those that own nothing.
+/// The state of a group. One that owns nothing needs none: a snapshot set has only the groups of the map.
+fn state_of<'a>(
+    found: &'a Found,
+    group: GroupId,
+    ranges: &[Range],
+) -> Result<Cow<'a, At<LockTable>>, RebuildError> {
+    let Some(at) = found.groups.get(&group) else {
+        let nothing = At { state: LockTable::new(group), index: 0 };
+        return if ranges.is_empty() {
+            Ok(Cow::Owned(nothing))
+        } else {
+            Err(RebuildError::MissingGroup { group })
+        };
+    };
+    let first_map = found.meta.state.map().is_some_and(|map| map.epoch() == MapEpoch::FIRST);
+    match ranges.first() {
+        // It has nothing of what moves gave it since; under the first map it had nothing yet.
+        Some(missing) if !first_map && !at.state.has_owned() && at.state.move_under_way().is_none() => {
+            Err(RestoreRefusal::OtherMap { group, prefix: missing.prefix().into() }.into())
+        }
+        Some(_) | None => Ok(Cow::Borrowed(at)),
+    }
+}
+
+/// The lock groups that the new cluster has: those of the map, and those that own nothing. They are numbered without gaps.
 fn lock_groups(found: &Found, map: &PartitionMap) -> Result<BTreeSet<GroupId>, RebuildError> {
     let placed = found.meta.state.placement().into_iter().flat_map(|placement| placement.groups.keys());
-    let numbers: BTreeSet<GroupId> =
+    let named: BTreeSet<GroupId> =
         map.groups().into_iter().chain(found.groups.keys().copied()).chain(placed.copied()).collect();
-    let without_gaps = (1..).zip(&numbers).all(|(expected, group)| group.0 == expected);
-    if without_gaps && numbers.len() <= usize::from(MAX_LOCK_GROUPS) {
-        Ok(numbers)
+    if let Some(last) = named.last()
+        && last.0 <= u32::from(MAX_LOCK_GROUPS)
+        && !named.contains(&GroupId::META)
+    {
+        Ok((1..=last.0).map(GroupId).collect())
     } else {
-        Err(RebuildError::BadGroups { found: numbers.iter().map(|group| group.0).collect() })
+        Err(RebuildError::BadGroups { found: named.iter().map(|group| group.0).collect() })
     }
 }
 

@@ -110,6 +110,19 @@ fn more_members_than_replicas_get_a_placement_that_is_agreed_on() {
 }
 
 #[test]
+fn groups_that_own_nothing_need_no_state() {
+    let (mut found, lost) = (cluster(2), lost());
+    found.groups.insert(GroupId(4), At { state: LockTable::new(GroupId(4)), index: 5 });
+    let rebuilt = rebuild(&found, &plan(&lost)).unwrap();
+    assert_eq!(rebuilt.lock_groups, 4);
+    assert_eq!(
+        (locks(&rebuilt, 3).revision(), locks(&rebuilt, 3).owned_ranges()),
+        (Revision(2 << 44), vec![])
+    );
+    assert_eq!(rebuilt.groups[&GroupId(3)].index, LOST_ENTRIES);
+}
+
+#[test]
 fn what_does_not_make_up_a_cluster_is_refused() {
     let lost = lost();
     let refused = |found: &Found, plan: &Plan<'_>| rebuild(found, plan).unwrap_err();
@@ -117,6 +130,12 @@ fn what_does_not_make_up_a_cluster_is_refused() {
     let mut part = whole.clone();
     part.groups.remove(&GroupId(2));
     assert_eq!(refused(&part, &plan(&lost)), RebuildError::MissingGroup { group: GroupId(2) });
+    let mut older = whole.clone();
+    older.meta.state = meta(&rebuild(&whole, &Plan { incarnation: 1, ..plan(&lost) }).unwrap());
+    assert!(rebuild(&older, &plan(&lost)).is_ok());
+    older.groups.get_mut(&GroupId(3)).unwrap().state = LockTable::new(GroupId(3));
+    let other_map = refused(&older, &plan(&lost));
+    assert!(matches!(other_map, RebuildError::Refused(RestoreRefusal::OtherMap { .. })), "{other_map}");
     let mut fresh = whole.clone();
     fresh.meta.state = MetaTable::new();
     assert_eq!(refused(&fresh, &plan(&lost)), RebuildError::NoMap);
