@@ -24,7 +24,7 @@ use serde::Serialize;
 
 use crate::{
     dev::{
-        folder::leave_marker,
+        folder::{leave_marker, store_from_here},
         ports::{Block, Listener},
     },
     failure::Failure,
@@ -118,9 +118,12 @@ pub(crate) struct Report {
 }
 
 impl NewCluster {
-    /// Where the members are.
-    pub(crate) fn ground(&self) -> Result<Ground, Failure> {
+    /// Where the members are. Those on this machine go on with the store in these settings: it has the incarnations that are in
+    /// use, and whoever restores their snapshots must find them; without one, they have one of their own.
+    pub(crate) fn ground(&self, store: Option<&SnapshotsConfig>) -> Result<Ground, Failure> {
         let to = std::path::absolute(&self.to).map_err(|e| failed("use", &self.to, &e))?;
+        // Before an incarnation is used up.
+        write::check_free(&to).map_err(|error| Failure::other(error.to_string()))?;
         if let Some(file) = &self.members_file {
             return Ok(Ground { to, common: read_config(file)?, block: None });
         }
@@ -130,10 +133,7 @@ impl NewCluster {
         let common = MemberConfig {
             members: (1..=members).map(|number| entry(&block, number)).collect(),
             groups: GroupsConfig { replicas, ..GroupsConfig::default() },
-            snapshots: SnapshotsConfig {
-                store: Some(to.join("snapshots").display().to_string()),
-                ..SnapshotsConfig::default()
-            },
+            snapshots: snapshots_of(&to, store)?,
             ..MemberConfig::default()
         };
         Ok(Ground { to, common, block: Some(block) })
@@ -163,12 +163,16 @@ impl Ground {
             }
             let Some(block) = self.block else { return Ok(()) };
             let rebuilt = &prepared.rebuilt;
+            // A store within goes with the folder.
+            let store = self.common.snapshots.store.as_deref();
+            let store = store.filter(|store| !Path::new(store).starts_with(&self.to));
             leave_marker(
                 folder,
                 block.members(),
                 rebuilt.lock_groups,
                 rebuilt.replicas,
                 prepared.cluster.as_str(),
+                store,
             )
         };
         write::write(prepared, &self.to, more).await.map_err(|error| Failure::other(error.to_string()))?;
@@ -236,6 +240,14 @@ impl Report {
             members.text()
         )
     }
+}
+
+/// Where members on this machine have their snapshots.
+fn snapshots_of(to: &Path, lost: Option<&SnapshotsConfig>) -> Result<SnapshotsConfig, Failure> {
+    let own = || to.join("snapshots").display().to_string();
+    let lost = lost.cloned().unwrap_or_default();
+    let store = lost.store.as_deref().map_or_else(|| Ok(own()), store_from_here)?;
+    Ok(SnapshotsConfig { store: Some(store), ..lost })
 }
 
 /// A member of a block of ports on this machine.

@@ -77,6 +77,18 @@ pub fn data_folder(to: &Path, member: MemberId) -> PathBuf {
     member_folder(to, member).join("data")
 }
 
+/// Whether folders can be written below `to`: it must be empty or not there, and nothing of an earlier try beside it.
+///
+/// # Errors
+/// [`WriteError::NotEmpty`].
+pub fn check_free(to: &Path) -> Result<(), WriteError> {
+    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) || to.is_file() {
+        return Err(WriteError::NotEmpty { path: to.to_owned() });
+    }
+    let unfinished = unfinished(to);
+    if unfinished.exists() { Err(WriteError::NotEmpty { path: unfinished }) } else { Ok(()) }
+}
+
 /// Writes the data folders of all members below `to`, which must be empty or not there. `more` adds to the folder before it
 /// gets its name; it is told where that is now.
 ///
@@ -91,13 +103,8 @@ pub async fn write(
         let path = path.to_owned();
         move |source| WriteError::Io { act, path, source }
     };
-    if fs::read_dir(to).is_ok_and(|mut entries| entries.next().is_some()) || to.is_file() {
-        return Err(WriteError::NotEmpty { path: to.to_owned() });
-    }
+    check_free(to)?;
     let unfinished = unfinished(to);
-    if unfinished.exists() {
-        return Err(WriteError::NotEmpty { path: unfinished });
-    }
     let written = async {
         fs::create_dir_all(&unfinished).map_err(failed("make the folder", &unfinished))?;
         write_members(prepared, &unfinished).await?;

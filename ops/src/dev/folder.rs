@@ -36,20 +36,26 @@ struct Marker {
     /// The cluster's name, where it is not the usual one: it was restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cluster: Option<String>,
+    /// Where its snapshots go, where that is not a folder within: to those that it was restored from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
 }
 
 /// The name of a cluster that was not restored.
 const CLUSTER: &str = "dev";
 
-/// Marks a folder as that of a local cluster of this shape and name, for [`Folder::open`].
+/// Marks a folder as that of a local cluster of this shape, name and snapshot store, for [`Folder::open`].
 pub(crate) fn leave_marker(
     folder: &Path,
     members: u16,
     groups: u16,
     replicas: u16,
     cluster: &str,
+    store: Option<&str>,
 ) -> io::Result<()> {
-    let marker = Marker { shape: Shape::new(members, groups, replicas), cluster: Some(cluster.to_owned()) };
+    let shape = Shape::new(members, groups, replicas);
+    let (cluster, store) = (Some(cluster.to_owned()), store.map(str::to_owned));
+    let marker = Marker { shape, cluster, store };
     fs::write(folder.join(MARKER), toml::to_string(&marker).map_err(io::Error::other)?)
 }
 
@@ -70,6 +76,7 @@ pub(crate) struct Folder {
     path: PathBuf,
     shape: Shape,
     cluster: String,
+    store: Option<String>,
     /// Held while the file is open.
     _lock: File,
     /// Removed at the end.
@@ -90,8 +97,9 @@ impl Folder {
                 (made.path().to_owned(), Some(made))
             }
         };
-        let (lock, cluster) = claim(&path, &shape)?;
-        Ok(Self { path, shape, cluster, _lock: lock, temporary })
+        let (lock, marker) = claim(&path, &shape)?;
+        let cluster = marker.cluster.unwrap_or_else(|| CLUSTER.to_owned());
+        Ok(Self { path, shape, cluster, store: marker.store, _lock: lock, temporary })
     }
 
     /// Its path for people.
@@ -109,7 +117,8 @@ impl Folder {
         self.path.join("member-*").join("log").display().to_string()
     }
 
-    /// Writes a member's configuration and answers where. Snapshots go to `store`, or to a folder within this one.
+    /// Writes a member's configuration and answers where. Snapshots go to `store`; without one to that of the
+    /// cluster that this one was restored from, or to a folder within this one.
     pub(crate) fn write_config(
         &self,
         block: &Block,
@@ -150,14 +159,11 @@ impl Folder {
         Ok(path)
     }
 
-    /// A folder is meant from here; members run elsewhere.
     fn snapshot_store(&self, given: Option<&str>) -> Result<String, Failure> {
-        let folder = match given {
-            Some(address) if address.contains("://") => return Ok(address.to_owned()),
-            Some(folder) => std::path::absolute(folder).map_err(|e| failed("use", Path::new(folder), &e))?,
-            None => self.path.join("snapshots"),
-        };
-        Ok(folder.display().to_string())
+        match given.or(self.store.as_deref()) {
+            Some(store) => store_from_here(store),
+            None => Ok(self.path.join("snapshots").display().to_string()),
+        }
     }
 
     fn member(&self, number: u16) -> PathBuf {
@@ -175,10 +181,19 @@ impl Drop for Folder {
     }
 }
 
+/// A snapshot store as members find it: a folder is meant from here, and members run elsewhere.
+pub(crate) fn store_from_here(store: &str) -> Result<String, Failure> {
+    if store.contains("://") {
+        return Ok(store.to_owned());
+    }
+    let folder = std::path::absolute(store).map_err(|e| failed("use", Path::new(store), &e))?;
+    Ok(folder.display().to_string())
+}
+
 /// Takes the folder for this process, or says whose it is.
-fn claim(path: &Path, wanted: &Shape) -> Result<(File, String), Failure> {
+fn claim(path: &Path, wanted: &Shape) -> Result<(File, Marker), Failure> {
     let marker = path.join(MARKER);
-    let cluster = match fs::read_to_string(&marker) {
+    let found = match fs::read_to_string(&marker) {
         Ok(text) => check_shape(path, &text, wanted)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             let mut entries = fs::read_dir(path).map_err(|e| failed("read", path, &e))?;
@@ -190,13 +205,13 @@ fn claim(path: &Path, wanted: &Shape) -> Result<(File, String), Failure> {
             }
             let text = toml::to_string(wanted).map_err(|e| Failure::other(e.to_string()))?;
             fs::write(&marker, text).map_err(|e| failed("write", &marker, &e))?;
-            CLUSTER.to_owned()
+            Marker { shape: *wanted, cluster: None, store: None }
         }
         Err(e) => return Err(failed("read", &marker, &e)),
     };
     let file = File::open(&marker).map_err(|e| failed("open", &marker, &e))?;
     match file.try_lock() {
-        Ok(()) => Ok((file, cluster)),
+        Ok(()) => Ok((file, found)),
         Err(TryLockError::WouldBlock) => {
             Err(Failure::other(format!("another `holdfast dev` is running in {}", path.display())))
         }
@@ -204,12 +219,13 @@ fn claim(path: &Path, wanted: &Shape) -> Result<(File, String), Failure> {
     }
 }
 
-/// Refuses another shape; answers the cluster's name.
-fn check_shape(path: &Path, text: &str, wanted: &Shape) -> Result<String, Failure> {
-    let Marker { shape: found, cluster } = toml::from_str(text)
+/// Refuses another shape; answers what stands in the marker.
+fn check_shape(path: &Path, text: &str, wanted: &Shape) -> Result<Marker, Failure> {
+    let marker: Marker = toml::from_str(text)
         .map_err(|e| Failure::other(format!("{} is damaged: {e}", path.join(MARKER).display())))?;
+    let found = marker.shape;
     if found == *wanted {
-        return Ok(cluster.unwrap_or_else(|| CLUSTER.to_owned()));
+        return Ok(marker);
     }
     Err(Failure::other(format!(
         "{} holds a cluster of {} members with {} lock groups of {} replicas, not {} with {} of {}; start it with \
@@ -245,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_folder_keeps_the_name_of_its_cluster() {
+    fn a_restored_folder_keeps_the_name_of_its_cluster_and_its_store() {
         let dir = TempDir::new().unwrap();
-        leave_marker(dir.path(), 3, 4, 3, "dev-r1").unwrap();
+        leave_marker(dir.path(), 3, 4, 3, "dev-r1", Some("/mnt/snapshots")).unwrap();
         let folder = Folder::open(Some(dir.path()), Shape::new(3, 4, 3)).unwrap();
         let block = Block::new(7600, 3).unwrap();
         let text = fs::read_to_string(folder.write_config(&block, 1, None).unwrap()).unwrap();
-        assert!(text.contains("cluster = \"dev-r1\""), "{text}");
+        assert!(text.contains("cluster = \"dev-r1\"") && text.contains("\"/mnt/snapshots\""), "{text}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "PORT", default_value_t = 7600)]
     base_port: u16,
     /// Where snapshots go: a folder, or s3://BUCKET/PREFIX with credentials and AWS_ENDPOINT_URL, AWS_REGION from the
-    /// environment; without one, a folder of the cluster
+    /// environment; without one, a folder of the cluster, or the store that it was restored from
     #[arg(long, value_name = "FOLDER|URL")]
     snapshot_store: Option<String>,
     /// Leave a member that died down

@@ -86,7 +86,7 @@ async fn recovered(
     survivor: &Survivor,
 ) -> Result<Report, Failure> {
     let failed = |error: &dyn std::error::Error| Failure::other(error.to_string());
-    let (ground, given) = (args.new.ground()?, args.new.incarnation);
+    let (ground, given) = (args.new.ground(Some(&config.snapshots))?, args.new.incarnation);
     let register = Register::open(config, lost).await?;
     let number = register.number(given, survivor.found.highest_incarnation()).await?;
     let wanted = args.new.wanted(&ground);
@@ -111,7 +111,8 @@ async fn recovered(
 
 /// Where incarnations are claimed: the snapshot store of the lost cluster, if it is there.
 struct Register {
-    shown: String,
+    /// Why it does not have all that were given out, if so.
+    doubt: Option<String>,
     /// The store, and the first of the clusters that were restored from each other.
     at: Option<(Arc<dyn SnapshotStore>, ClusterId)>,
 }
@@ -123,12 +124,16 @@ impl Register {
         if let StorePlace::Folder(folder) = config.snapshot_place().map_err(Failure::other)?
             && !folder.is_dir()
         {
-            return Ok(Self { shown: folder.display().to_string(), at: None });
+            let doubt = format!("the snapshot store {} is not there: bring it back", folder.display());
+            return Ok(Self { doubt: Some(doubt), at: None });
         }
         let store = snapshot_store(config).map_err(|e| failed(&e))?;
         let origin = incarnation::origin_of(store.as_ref(), lost).await.map_err(|e| failed(&e))?;
-        let shown = config.snapshots.store.clone().unwrap_or_default();
-        Ok(Self { shown, at: Some((store, origin)) })
+        // A folder below its own data is no place where a recovery from another member would look.
+        let own = config.snapshots.store.is_none();
+        let doubt =
+            own.then(|| format!("only member {} has the snapshot store of its own folder", config.member));
+        Ok(Self { doubt, at: Some((store, origin)) })
     }
 
     /// The next number, or the one that was given, if it is above all that can be seen.
@@ -138,18 +143,17 @@ impl Register {
             (Some((store, origin)), Some(given)) => {
                 incarnation::check_given(store.as_ref(), origin, seen, given).await.map_err(|e| failed(&e))
             }
-            (Some((store, origin)), None) => {
+            (Some((store, origin)), None) if self.doubt.is_none() => {
                 incarnation::claim(store.as_ref(), origin, seen).await.map_err(|e| failed(&e))
             }
             (None, Some(given)) if given > seen => Ok(given),
             (None, Some(given)) => Err(Failure::usage(format!(
                 "--incarnation {given} is too low: the survivor is in incarnation {seen}"
             ))),
-            (None, None) => Err(Failure::other(format!(
-                "the snapshot store {} is not there, so nobody knows which incarnations are in use, and none is guessed; bring \
-                 it back, or give a number with --incarnation that is above that of every cluster that was ever restored from \
-                 this one (above {seen} at least)",
-                self.shown
+            (_, None) => Err(Failure::other(format!(
+                "{}; nobody knows which incarnations are in use, and none is guessed; give a number with --incarnation that is \
+                 above that of every cluster that was ever restored from this one (above {seen} at least)",
+                self.doubt.as_deref().unwrap_or("there is no snapshot store")
             ))),
         }
     }

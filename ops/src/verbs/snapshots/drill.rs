@@ -190,7 +190,7 @@ async fn write(
         incarnation: None,
         grant_at_once: true,
     };
-    let ground = new.ground()?;
+    let ground = new.ground(None)?;
     let origin = incarnation::origin_of(store.as_ref(), &chosen.cluster).await.map_err(|e| failed(&e))?;
     let seen = chosen.highest_incarnation.max(chosen.found.highest_incarnation());
     let number = incarnation::next_above(store.as_ref(), &origin, seen).await.map_err(|e| failed(&e))?;

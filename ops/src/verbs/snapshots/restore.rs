@@ -14,7 +14,7 @@ use holdfast_node::{
     },
 };
 
-use super::source::opened;
+use super::source::{opened, settings};
 use crate::{
     cli::Global,
     failure::{self, Ended, Failure},
@@ -75,7 +75,7 @@ fn which(text: &str) -> Result<Which, Failure> {
 
 async fn restored(args: &RestoreArgs) -> Result<Report, Failure> {
     let which = which(&args.which)?;
-    let ground = args.new.ground()?;
+    let ground = args.new.ground(Some(&settings(&args.store)))?;
     let store = opened(&args.store)?;
     let failed = |error: &dyn std::error::Error| Failure::other(error.to_string());
     let lost =

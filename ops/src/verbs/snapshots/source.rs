@@ -171,10 +171,14 @@ async fn found(catalog: &SnapshotCatalog, which: &SnapshotArgs) -> Result<Manife
     catalog.find(group, &which.id).await.map_err(|e| broken(&e))
 }
 
+/// The settings of snapshots that mean this store.
+pub(super) fn settings(store: &str) -> SnapshotsConfig {
+    SnapshotsConfig { store: Some(store.to_owned()), ..SnapshotsConfig::default() }
+}
+
 /// Opens the store. A folder must be there: opening one would make it.
 pub(super) fn opened(text: &str) -> Result<Arc<dyn SnapshotStore>, Failure> {
-    let snapshots = SnapshotsConfig { store: Some(text.to_owned()), ..SnapshotsConfig::default() };
-    let config = MemberConfig { snapshots, ..MemberConfig::default() };
+    let config = MemberConfig { snapshots: settings(text), ..MemberConfig::default() };
     let place = config.snapshot_place().map_err(|why| Failure::usage(format!("--store: {why}")))?;
     if let StorePlace::Folder(folder) = place
         && !folder.is_dir()
