@@ -57,8 +57,10 @@ pub(crate) async fn replay(
         Some((meta, state)) => (sink.decode_table(&state)?, meta.last_log_id),
         None => (empty, None),
     };
+    // What is in a snapshot was agreed on.
+    let covered = last.map_or(0, |id| id.index + 1);
     let end = log.get_log_state().await?.last_log_id.map_or(0, |id| id.index + 1);
-    let mut next = last.map_or(0, |id| id.index + 1);
+    let mut next = covered;
     while next < end {
         let entries = log.try_get_log_entries(next..end.min(next + CHUNK)).await?;
         let mut batch = sink.new_batch(entries.len());
@@ -74,5 +76,5 @@ pub(crate) async fn replay(
         }
     }
     let agreed = log.read_committed().await?.map_or(0, |id| id.index + 1);
-    Ok(Replayed { table, last, undecided: end.saturating_sub(agreed.max(1)) })
+    Ok(Replayed { table, last, undecided: end.saturating_sub(agreed.max(covered).max(1)) })
 }
