@@ -27,7 +27,7 @@ use self::{
 use crate::{
     config::MemberEntry,
     log::identity::{ClusterId, InvalidClusterId},
-    snapshot::store::SnapshotStore,
+    snapshot::store::{SnapshotStore, StoreError},
 };
 
 /// What the new cluster is to be.
@@ -136,6 +136,10 @@ pub async fn note(
         return Err(RestoreError::ClusterTaken { cluster: cluster.clone() });
     }
     match incarnation::note_origin(store, cluster, origin).await {
+        // Another restore was faster.
+        Err(IncarnationError::Unnoted { fault: StoreError::AlreadyExists { .. }, .. }) => {
+            Err(RestoreError::ClusterTaken { cluster: cluster.clone() })
+        }
         Err(error) if required => Err(error.into()),
         // An incarnation is given because the store cannot be written.
         Err(error) => {

@@ -19,7 +19,8 @@ use crate::{
     raft::types::MemberId,
 };
 
-/// TTL that is waited for where no session is recorded, in milliseconds: what a client has that asks for none.
+/// TTL that is waited for at least, in milliseconds: what a client has that asks for none. Sessions that were opened after the
+/// states were taken are in none of them.
 const DEFAULT_TTL_MS: u64 = 10_000;
 /// Entries that the lost cluster may have appended after the state was taken: the new log begins behind them, so that epochs of
 /// sessions, which are indexes, do not come again. A day at 50,000 entries per second.
@@ -181,7 +182,7 @@ pub fn rebuild(found: &Found, plan: &Plan<'_>) -> Result<Rebuilt, RebuildError> 
     let numbers = lock_groups(found, &map)?;
     let pause_ms = match plan.grants {
         Grants::AtOnce => None,
-        Grants::AfterLongestTtl => Some(found.longest_ttl_ms().unwrap_or(DEFAULT_TTL_MS)),
+        Grants::AfterLongestTtl => Some(found.longest_ttl_ms().unwrap_or_default().max(DEFAULT_TTL_MS)),
     };
     let placement = placement(found, plan, &numbers);
     let mut groups = BTreeMap::new();
