@@ -15,6 +15,8 @@ pub(crate) fn apply(table: &mut LockTable, changes: &Changes, seal: &Seal) -> Re
         return Ok(Outcome::Sealed { revision: sealed.revision });
     }
     moves.check_new(seal.move_number)?;
+    // A pause does not go along (rule R20): a group that was added after the restore would grant in the range at once.
+    table.check_may_grant()?;
     if seal.term != changes.at.term {
         return Err(Rejection::StaleTerm);
     }

@@ -109,6 +109,8 @@ fn nothing_is_granted_until_a_leader_has_waited() {
     let still = table.clone();
     assert_eq!(run(&mut table, Command::Acquire(asked.clone())), paused);
     assert_eq!(run(&mut table, Command::Txn(txn(vec![put("l/1", Some(1))]))), paused);
+    let seal = Seal { move_number: MoveNumber(1), range: Range::everything(), term: TERM, left: vec![] };
+    assert_eq!(run(&mut table, Command::Seal(seal)), paused, "the range would be without a pause elsewhere");
     assert_eq!(table, still);
     put_key(&mut table, "setting");
     let stale = run(&mut table, Command::ResumeGrants(Term(TERM.0 + 1)));
