@@ -61,10 +61,14 @@ pub(crate) async fn replay(
     let covered = last.map_or(0, |id| id.index + 1);
     let end = log.get_log_state().await?.last_log_id.map_or(0, |id| id.index + 1);
     let mut next = covered;
-    while next < end {
+    'log: while next < end {
         let entries = log.try_get_log_entries(next..end.min(next + CHUNK)).await?;
         let mut batch = sink.new_batch(entries.len());
         for entry in entries {
+            // What an installed snapshot has overtaken and the log was not rid of yet: terms never go back in what is agreed on.
+            if Some(entry.log_id) < last {
+                break 'log;
+            }
             next = entry.log_id.index + 1;
             last = Some(entry.log_id);
             if let EntryPayload::Normal(payload) = entry.payload
@@ -76,5 +80,5 @@ pub(crate) async fn replay(
         }
     }
     let agreed = log.read_committed().await?.map_or(0, |id| id.index + 1);
-    Ok(Replayed { table, last, undecided: end.saturating_sub(agreed.max(covered).max(1)) })
+    Ok(Replayed { table, last, undecided: next.saturating_sub(agreed.max(covered).max(1)) })
 }
