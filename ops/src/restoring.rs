@@ -190,6 +190,8 @@ impl Ground {
             cluster: prepared.cluster.to_string(),
             member: member.id,
             data_dir: data_folder(&self.to, member.id),
+            // The file may be of a member that had joined the lost cluster; there is none to join now.
+            join: false,
             listen: self.listen_of(member),
             groups: GroupsConfig { lock_groups: rebuilt.lock_groups, replicas: rebuilt.replicas },
             ..self.common.clone()
