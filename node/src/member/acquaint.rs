@@ -1,10 +1,11 @@
 //! Makes this member known to the others: a new disk asks whether it may take part before it answers any vote, every disk is
 //! noted on the roster, and a member that was taken off it hears so.
 //!
-//! A disk that was emptied under a member has forgotten its votes. It takes part only once a majority of the members that it was
-//! told of has nothing against it, or the cluster has welcomed it. Knows no group.
+//! A disk that was emptied under a member has forgotten its votes and what it acknowledged. It takes part only once the
+//! cluster has welcomed it, or a majority of the members is as new as it is: then a cluster is being founded. Members
+//! that are not new are a majority without it, or there is nobody who could tell. Knows no group.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::Notify;
 
@@ -22,6 +23,8 @@ use crate::{
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// Pause between two looks whether this member is still on the roster.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Rounds of questions without an answer that is enough, until that is told again.
+const TELL_AGAIN: u32 = 100;
 /// How long a member may take to answer.
 const ANSWER: Duration = Duration::from_secs(1);
 
@@ -40,13 +43,13 @@ pub(super) struct Acquaintance {
 impl Acquaintance {
     /// Runs until the member stops, or may not go on.
     pub(super) async fn run(mut self) {
-        let mut answered = BTreeSet::from([self.config.member]);
-        let mut known = false;
+        let mut answered = BTreeMap::new();
+        let (mut known, mut rounds) = (false, 0_u32);
         loop {
             let greetings = self.ask_all().await;
             let refused = greetings.iter().find_map(|(_, greeting)| match greeting {
                 Greeting::Refused { why } => Some(why.clone()),
-                Greeting::Welcome(_) | Greeting::Unknown => None,
+                Greeting::Welcome(_) | Greeting::Unknown | Greeting::Fresh => None,
             });
             if let Some(why) = refused {
                 self.fatal.send_replace(Some(why));
@@ -54,11 +57,20 @@ impl Acquaintance {
             }
             let welcome = greetings.iter().find_map(|(_, greeting)| match greeting {
                 Greeting::Welcome(members) => Some(members.clone()),
-                Greeting::Unknown | Greeting::Refused { .. } => None,
+                Greeting::Unknown | Greeting::Fresh | Greeting::Refused { .. } => None,
             });
-            answered.extend(greetings.iter().map(|(member, _)| *member));
+            answered.extend(greetings.iter().map(|(member, said)| (*member, *said == Greeting::Fresh)));
             if !self.identity.admitted && self.may_take_part(&answered, welcome.as_deref()) {
                 self.take_part(welcome.clone());
+            }
+            rounds += 1;
+            if !self.identity.admitted && rounds.is_multiple_of(TELL_AGAIN) {
+                tracing::warn!(
+                    disk = %self.identity.id,
+                    answered = ?answered.keys().collect::<Vec<_>>(),
+                    "this member's disk is new, and too few others answer to tell whether it may take part: start \
+                     them, and see that their addresses in the configuration are right"
+                );
             }
             if welcome.is_some() && !known {
                 known = true;
@@ -90,10 +102,11 @@ impl Acquaintance {
         }
     }
 
-    fn may_take_part(&self, answered: &BTreeSet<MemberId>, welcome: Option<&[MemberEntry]>) -> bool {
+    fn may_take_part(&self, answered: &BTreeMap<MemberId, bool>, welcome: Option<&[MemberEntry]>) -> bool {
         let founders = &self.config.members;
-        let heard = founders.iter().filter(|entry| answered.contains(&entry.id)).count();
-        welcome.is_some() || (!self.config.join && heard > founders.len() / 2)
+        let others = founders.iter().filter(|entry| entry.id != self.config.member);
+        let new_others = others.filter(|entry| answered.get(&entry.id) == Some(&true)).count();
+        welcome.is_some() || (!self.config.join && is_founded(founders.len(), new_others))
     }
 
     fn take_part(&mut self, welcome: Option<Vec<MemberEntry>>) {
@@ -125,5 +138,23 @@ pub(super) async fn follow_members(meta: MetaGroup, router: Router, folder: Path
             router.learn(members);
         }
         news.notified().await;
+    }
+}
+
+/// Whether a majority of the members that a cluster begins with is new: this one, and so many others.
+const fn is_founded(founders: usize, new_others: usize) -> bool {
+    new_others + 1 > founders / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_majority_of_new_disks_founds_a_cluster() {
+        assert!(is_founded(1, 0));
+        assert!(!is_founded(3, 0) && is_founded(3, 1));
+        assert!(!is_founded(4, 1) && is_founded(4, 2));
+        assert!(!is_founded(5, 1) && is_founded(5, 2));
     }
 }

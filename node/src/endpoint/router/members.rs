@@ -31,6 +31,8 @@ pub enum Greeting {
         /// Why, and what to do.
         why: String,
     },
+    /// As [`Greeting::Unknown`], from a member that has never had an entry of a leader, as where a cluster is founded.
+    Fresh,
 }
 
 impl Router {
@@ -68,14 +70,10 @@ impl Router {
             return self.note_hello(at, disk).await;
         };
         match roster.greets(at.id, disk) {
-            // A place that was just made is known to the leader first.
-            Err(refusal @ RosterRefusal::NotOnRoster { .. }) => match self.note_hello(at, disk).await {
-                Greeting::Unknown => Greeting::Refused { why: refusal.to_string() },
-                said => said,
-            },
-            Err(refusal) => Greeting::Refused { why: refusal.to_string() },
             Ok(()) if roster.knows(&record(&at), disk) => Greeting::Welcome((*self.members()).clone()),
-            Ok(()) => self.note_hello(at, disk).await,
+            // A replica that is behind has not heard of a place made since: only the leader can say that there is none.
+            Ok(()) | Err(RosterRefusal::NotOnRoster { .. }) => self.note_hello(at, disk).await,
+            Err(refusal) => Greeting::Refused { why: refusal.to_string() },
         }
     }
 
@@ -83,7 +81,14 @@ impl Router {
         match self.meta_call_once(&MetaCall::Roster(RosterAsk::Hello { at, disk })).await {
             Ok(_) => Greeting::Welcome((*self.members()).clone()),
             Err(GroupError::Conflict { why } | GroupError::Refused { why }) => Greeting::Refused { why },
+            Err(_) if self.has_acknowledged_nothing() => Greeting::Fresh,
             Err(_) => Greeting::Unknown,
         }
+    }
+
+    /// Whether no leader of the meta group has had this member store anything: the first entry, the members of the group,
+    /// comes from no leader.
+    fn has_acknowledged_nothing(&self) -> bool {
+        self.meta().is_some_and(|meta| meta.raft().status().last_log == 0)
     }
 }
