@@ -142,11 +142,15 @@ impl Placer {
             doing.insert(*group, words);
         }
         let members = self.follow_roster(placement, &reachable).await;
-        let busy = members.is_some() || !doing.is_empty() || placement.unsettled().next().is_some();
+        let members_change = members.is_some();
+        let groups_change = !doing.is_empty() || placement.unsettled().next().is_some();
         self.tell(&views, doing, members);
         self.replace_absent(placement, &views, &reachable).await;
-        busy || self.move_leader(placement, &views, &reachable).await
-            || self.begin_change(placement, &reachable).await
+        // A change of the members waits for what begins here: a member that goes gives its groups away first.
+        let begun = !groups_change
+            && (self.move_leader(placement, &views, &reachable).await
+                || self.begin_change(placement, &reachable).await);
+        members_change || groups_change || begun
     }
 
     async fn look(&self, group: GroupId) -> GroupView {
