@@ -12,8 +12,10 @@ use holdfast_partitioner::GroupId;
 
 fn prepared() -> Prepared {
     let group = Group { state: "state".into(), index: 500, voters: [1, 2].into(), members: [1, 2].into() };
-    let groups =
-        BTreeMap::from([(GroupId(0), group.clone()), (GroupId(1), Group { members: [1].into(), ..group })]);
+    let groups = BTreeMap::from([
+        (GroupId(0), group.clone()),
+        (GroupId(1), Group { voters: [1].into(), members: [1].into(), ..group }),
+    ]);
     let rebuilt = Rebuilt { groups, lock_groups: 1, replicas: 2, pause_ms: None, map_epoch: 1 };
     let member = |id| MemberEntry { id, peer: format!("127.0.0.1:{id}"), ..MemberEntry::default() };
     Prepared {
