@@ -124,7 +124,11 @@ fn wanted_voters(
     chosen.sort_by_key(|member| {
         (!voters.contains(member), !reachable.contains(member), Some(*member) != leader, *member)
     });
-    chosen.into_iter().take(odd).collect()
+    let chosen: BTreeSet<MemberId> = chosen.into_iter().take(odd).collect();
+    // Whoever cannot be reached does not catch up: where those that vote already do without it, nobody waits for it.
+    let kept: BTreeSet<MemberId> = voters.intersection(members).copied().collect();
+    let in_vain = chosen.difference(&kept).any(|new| !reachable.contains(new));
+    if in_vain && !kept.len().is_multiple_of(2) { kept } else { chosen }
 }
 
 fn ids(voters: &[VoterView]) -> BTreeSet<MemberId> {

@@ -102,6 +102,27 @@ fn three_members_become_five_and_all_five_vote_at_once() {
 }
 
 #[test]
+fn a_follower_that_is_lost_keeps_no_change_from_ending() {
+    let mut table = begun(3);
+    let first = ask(&mut table, MemberChangeKind::Add(record(4)));
+    meet(&mut table, 4);
+    change(&mut table, RosterCommand::Finish { change: first, at_ms: 0 });
+    let second = ask(&mut table, MemberChangeKind::Add(record(5)));
+    meet(&mut table, 5);
+    let without_4: BTreeSet<MemberId> = [1, 2, 3, 5].into();
+    let follow = view(1, &[1, 2, 3], &[(4, 0), (5, 1_000)]);
+    assert_eq!(step_with(&table, &follow, &without_4), MetaStep::Finish(second));
+    assert!(matches!(step(&table, &follow), MetaStep::Wait(_)), "it is there, and catches up");
+    change(&mut table, RosterCommand::Finish { change: second, at_ms: 0 });
+    // Two voters are worse than three of which one is to go.
+    ask(&mut table, MemberChangeKind::Replace { old: 3, new: record(6) });
+    meet(&mut table, 6);
+    settle(&mut table, [1, 2, 5]);
+    let follow = view(1, &[1, 2, 3], &[(4, 0), (5, 0), (6, 0)]);
+    assert!(matches!(step_with(&table, &follow, &[1, 2, 3].into()), MetaStep::Wait(_)));
+}
+
+#[test]
 fn a_member_that_goes_gives_everything_away_first_and_leads_no_more() {
     let mut table = begun(4);
     let number = ask(&mut table, MemberChangeKind::Remove { member: 1 });
