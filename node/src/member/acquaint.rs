@@ -63,7 +63,10 @@ impl Acquaintance {
             if !self.identity.admitted && self.may_take_part(&answered, welcome.as_deref()) {
                 self.take_part(welcome.clone());
             }
-            rounds += 1;
+            if greetings.is_empty() {
+                self.look_elsewhere(rounds.is_multiple_of(2));
+            }
+            rounds = rounds.wrapping_add(1);
             if !self.identity.admitted && rounds.is_multiple_of(TELL_AGAIN) {
                 tracing::warn!(
                     disk = %self.identity.id,
@@ -99,6 +102,15 @@ impl Acquaintance {
         match tokio::time::timeout(ANSWER, self.router.ask(member, call)).await {
             Ok(Ok(MemberAnswer::Greeting(greeting))) => Some(greeting),
             Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// Where nobody answers all may have moved at once: then they are where the configuration says, and no roster knows it yet.
+    fn look_elsewhere(&self, as_configured: bool) {
+        if as_configured {
+            self.router.try_at(&self.config.members);
+        } else {
+            self.router.try_at(&self.router.members());
         }
     }
 

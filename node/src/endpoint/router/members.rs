@@ -38,10 +38,15 @@ pub enum Greeting {
 impl Router {
     /// From now on the members are these.
     pub fn learn(&self, members: Vec<MemberEntry>) {
+        self.try_at(&members);
+        *self.inner.members.write() = Arc::new(members);
+    }
+
+    /// Has members looked for at these addresses from now on; who the members are stays as it is.
+    pub fn try_at(&self, members: &[MemberEntry]) {
         for entry in members.iter().filter(|entry| entry.id != self.inner.member) {
             self.inner.transport.learn(entry.id, &entry.peer);
         }
-        *self.inner.members.write() = Arc::new(members);
     }
 
     /// The members, this one included.
