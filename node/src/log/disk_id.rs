@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     durable_folder::{make_folder, sync_folder},
-    schema,
+    schema, witness,
 };
 
 /// Name of the file within the member's folder.
@@ -67,7 +67,10 @@ impl DiskIdentity {
             return Ok(known);
         }
         let fresh = Self { id: DiskId(rand::random()), admitted: has_log };
-        fresh.write(folder)?;
+        // Where more is left than a log leaves that never was, the log is refused when it is opened: it may come back.
+        if has_log || witness::check_log_exists(folder, &schema::log_path(folder)).is_ok() {
+            fresh.write(folder)?;
+        }
         Ok(fresh)
     }
 
@@ -130,6 +133,16 @@ mod tests {
         fs::remove_file(schema::log_path(folder.path())).unwrap();
         let emptied = DiskIdentity::open(folder.path()).unwrap();
         assert!(emptied.id != first.id && !emptied.admitted);
+    }
+
+    #[test]
+    fn a_log_that_is_gone_for_a_while_is_on_the_same_disk_when_it_is_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = DiskIdentity::open(folder.path()).unwrap().admit(folder.path()).unwrap();
+        fs::create_dir(folder.path().join(crate::snapshot::local::FOLDER)).unwrap();
+        DiskIdentity::open(folder.path()).unwrap();
+        File::create(schema::log_path(folder.path())).unwrap();
+        assert_eq!(DiskIdentity::open(folder.path()).unwrap(), first);
     }
 
     #[test]
