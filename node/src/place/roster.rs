@@ -31,6 +31,9 @@ impl Placer {
     }
 
     async fn take_meta_step(&self, step: MetaStep) -> Result<(), String> {
+        if matches!(step, MetaStep::Nothing | MetaStep::Wait(_)) {
+            return Ok(());
+        }
         // Whoever leads no more goes by a roster that may be replaced.
         self.meta.confirm().await.map_err(|error| error.to_string())?;
         let raft = self.meta.raft();
