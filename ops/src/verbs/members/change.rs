@@ -76,7 +76,13 @@ pub(super) async fn carry_out(
     wanted.dry_run = false;
     let begun = admin.change_members(&wanted, &how.reason, &actor).await.map_err(|e| failed(&e))?;
     if let (Some(told), Some(new)) = (told, &begun.comes) {
-        tell(admin, told, new, begun.goes).await?;
+        tell(admin, told, new, begun.goes).await.inspect_err(|_failure| {
+            let (number, id) = (begun.number, new.id);
+            say::line(&format!(
+                "member change {number} is under way: start member {id} with a configuration that you write, or stop it \
+                 with `holdfast members cancel {number}`"
+            ));
+        })?;
     }
     if how.no_wait {
         output::print(global.output, &begun, words)?;
