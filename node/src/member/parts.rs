@@ -38,7 +38,8 @@ use crate::{
     log::{error::LogFailure, group_number::GroupNumber, identity::ClusterId},
     meta::{
         MetaTable,
-        group::{MapSink, MetaGroup, Plans},
+        follow::MapSink,
+        group::{MetaGroup, Plans},
         sets::{SetDesk, SetsAsked},
     },
     metrics::{

@@ -21,7 +21,10 @@ use crate::{
     endpoint::{Endpoint, holds::far::FarHolds, router::Router},
     group::bootstrap,
     log::error::LogFailure,
-    meta::group::{MapSink, MetaGroup, follow_map},
+    meta::{
+        follow::{MapSink, follow_map},
+        group::MetaGroup,
+    },
     metrics::exporter::Metrics,
     moves::Mover,
     peer::PeerService,

@@ -5,6 +5,7 @@
 
 pub mod changes;
 pub mod command;
+pub mod follow;
 pub mod group;
 pub mod looks;
 pub mod placement;
