@@ -8,7 +8,7 @@ mod harness;
 #[path = "members/runbook.rs"]
 mod runbook;
 
-use std::{collections::BTreeSet, fs, time::Duration};
+use std::{collections::BTreeSet, fs, net::TcpListener, time::Duration};
 
 use crowd::Crowd;
 use harness::{Cluster, HOLDFAST, Options, eventually, get, holdfast, parts, post};
@@ -103,8 +103,11 @@ fn a_dead_member_is_replaced_and_its_emptied_disk_is_refused() {
         log.contains("the cluster knows this member and its disk").then_some(())
     });
     cluster.kill(3);
-    eventually("member 3 is gone", CHANGED_WITHIN, || {
-        (!cluster.member_pids().contains_key(&3)).then_some(())
+    // A process that is being ended loses its command line before its listeners.
+    eventually("member 3 and its listeners are gone", CHANGED_WITHIN, || {
+        let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        let gone = !cluster.member_pids().contains_key(&3);
+        (gone && (0..3).all(|listener| free(cluster.base() + 30 + listener))).then_some(())
     });
     fs::remove_dir_all(data.join("data")).unwrap();
     let (code, _, err) =
