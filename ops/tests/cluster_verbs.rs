@@ -79,7 +79,7 @@ fn holders_waiters_and_history_are_shown_and_names_are_harmless() {
         (1..=3).map(|member| get_text(&format!("{}/metrics", cluster.http(member)))).collect();
     for (figure, count) in [
         (r#"holdfast_lock_handoff_duration_seconds_count{"#, 1),
-        (r#"holdfast_snapshot_duration_seconds_count{kind="upload",outcome="ok""#, 2),
+        (r#"holdfast_snapshot_duration_seconds_count{kind="upload",outcome="ok""#, 3),
     ] {
         let lines = metrics.lines().filter(|line| line.starts_with(figure));
         let total: u64 = lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();

@@ -91,7 +91,7 @@ pub(super) fn checks(members: &[PlannedMember], groups: &[PlannedGroup]) -> Vec<
         Check {
             check: "snapshots can be stored",
             run: format!("holdfast snapshots take --endpoints {endpoints}"),
-            expect: format!("{locks} snapshots, one per lock group"),
+            expect: format!("{} snapshots, one of each group", groups.len()),
         },
     ]
 }
