@@ -142,7 +142,7 @@ fn snapshots(meter: &Meter, cell: &Cell) {
 }
 
 fn disk(meter: &Meter, cell: &Cell) {
-    let what: [(What, What, fn(&LogSpace) -> u64); 3] = [
+    let what: [(What, What, Space); 3] = [
         ("holdfast.log.file.size", "Size of the file with the log of all groups", |log| log.file_bytes),
         (
             "holdfast.log.file.free",
@@ -167,6 +167,8 @@ fn disk(meter: &Meter, cell: &Cell) {
 }
 
 type What = &'static str;
+/// One figure of the log's space, bytes.
+type Space = fn(&LogSpace) -> u64;
 
 fn per_group(
     meter: &Meter,

@@ -18,6 +18,7 @@ use crate::meta::{MetaApplied, MetaCommand, MetaTable, decode_command};
 
 /// The state of one group.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each group, and it stays where it is")]
 pub enum Table {
     /// Of a lock group.
     Locks(LockTable),
@@ -27,6 +28,7 @@ pub enum Table {
 
 /// What a group replicates, and who follows it on this member.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each group, handed over once")]
 pub enum Machine {
     /// Locks.
     Locks {
