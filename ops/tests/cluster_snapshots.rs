@@ -6,16 +6,29 @@
 mod harness;
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
-use harness::{Cluster, holdfast, parts, post};
+use harness::{Cluster, eventually, holdfast, parts, post};
 use serde_json::{Value, json};
 
-/// How many sets are taken while ranges move.
+/// How many sets are taken while ranges move, at least, and under how many maps.
 const SETS: usize = 6;
+const EPOCHS: usize = 3;
+const MOVED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Whoever moves ranges stops when this goes, also where the test has failed.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 #[track_caller]
 fn ask<const N: usize>(cluster: &Cluster, arguments: [&str; N]) -> Value {
@@ -151,10 +164,14 @@ fn sets_that_are_taken_while_ranges_move_have_every_lock_once() {
                 moves += usize::from(moved.unwrap().status.success());
             }
         });
-        let taken: Vec<Value> = (0..SETS).map(|_| ask(&cluster, ["snapshots", "take", "--set"])).collect();
-        done.store(true, Ordering::Relaxed);
-        let epochs: Vec<&Value> = taken.iter().map(|set| &set["map_epoch"]).collect();
-        assert_ne!(epochs.first(), epochs.last(), "nothing has moved");
+        let over = Over(&done);
+        let mut taken: Vec<Value> = Vec::new();
+        eventually("sets are taken before and after moves", MOVED_WITHIN, || {
+            taken.push(ask(&cluster, ["snapshots", "take", "--set"]));
+            let epochs: BTreeSet<_> = taken.iter().map(|set| set["map_epoch"].as_u64()).collect();
+            (taken.len() >= SETS && epochs.len() >= EPOCHS).then_some(())
+        });
+        drop(over);
         for set in &taken {
             let verified = ask(&cluster, ["snapshots", "verify", set["id"].as_str().unwrap()]);
             assert_eq!((held(&verified), &verified["fault"]), (40, &Value::Null), "{verified}");
