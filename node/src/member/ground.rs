@@ -2,7 +2,7 @@
 //!
 //! Nothing above this module can tell which it stands on. It knows no group.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{io, path::PathBuf, sync::Arc};
 
 use holdfast_partitioner::Registry;
 use tokio::sync::watch;
@@ -134,7 +134,13 @@ impl Ground {
             on_commit: Some(on_commit),
         };
         let identity = DiskIdentity::open(&config.data_dir).map_err(|error| {
-            StartError(format!("the folder {} cannot be used: {error}", config.data_dir.display()))
+            let advice = match error.kind() {
+                io::ErrorKind::InvalidData => {
+                    "bring that file back from a copy, or replace this member (`holdfast members replace`)"
+                }
+                _ => "check that it exists and that this user may write to it",
+            };
+            StartError(format!("cannot use the folder {}: {error}; {advice}", config.data_dir.display()))
         })?;
         let log = LogActor::open(options).map_err(StartError::of)?;
         let (log_failures, opener) = (log.failures(), log.opener());
