@@ -275,6 +275,12 @@ impl Growth {
                 "not one lock was acquired and released; see the errors above".into(),
             ));
         }
+        if self.looks.iter().any(|look| look.data_bytes == 0 || look.memory_bytes == 0) {
+            return Err(Failure::Other(
+                "in one stretch of time the data folder or the processes could not be looked at; see whether the members still run"
+                    .into(),
+            ));
+        }
         let growing: Vec<String> = [("data", &self.data), ("memory", &self.memory)]
             .into_iter()
             .filter(|(_, course)| course.trend == Trend::Growing)
